@@ -17,7 +17,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"gocloud.dev/blob"
 
-	"github.com/daybook-dev/daybook/handlers/internal/report"
+	"github.com/daybook-dev/daybook/internal/report"
 	"github.com/daybook-dev/daybook/internal/moving/export"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/ledgerdb"

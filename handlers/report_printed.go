@@ -8,7 +8,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/daybook-dev/daybook/handlers/internal/report"
+	"github.com/daybook-dev/daybook/internal/report"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
 )

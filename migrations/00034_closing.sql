@@ -191,13 +191,24 @@ WITH unposted AS MATERIALIZED (
     SELECT p.starts_on FROM daybook.periods p
      WHERE p.org_id = open_at_closing.org_id AND p.state = 'open' AND p.starts_on < open_at_closing.starts_on
 ), balances AS (
-    SELECT a.role, a.code, e.currency, sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END) AS amount, count(*) AS entries
+    SELECT a.role, a.code, b.currency, sum(b.debit - b.credit) AS amount
       FROM daybook.accounts a
-      JOIN daybook.entries e ON e.org_id = a.org_id AND e.account_code = a.code
-      JOIN daybook.impacts i ON i.id = e.impact_id AND i.posting_date <= open_at_closing.ends_on
+      JOIN daybook.account_sums(open_at_closing.org_id, NULL, open_at_closing.ends_on) b ON b.account_code = a.code
      WHERE a.org_id = open_at_closing.org_id AND a.role IN ('suspense', 'rounding')
-     GROUP BY a.role, a.code, e.currency
-    HAVING sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END) <> 0
+     GROUP BY a.role, a.code, b.currency
+    HAVING sum(b.debit - b.credit) <> 0
+), unreconciled AS (
+    SELECT i.account_code, i.currency, count(*) AS count, sum(i.open_amount) AS amount,
+           (array_agg(i.document_id ORDER BY i.issue_date, i.document_id))[:20] AS examples
+      FROM daybook.open_items(open_at_closing.org_id, open_at_closing.ends_on) i
+     WHERE CASE i.role WHEN 'receivable' THEN i.open_amount < 0 WHEN 'payable' THEN i.open_amount > 0 END
+     GROUP BY i.account_code, i.currency
+), taxes AS (
+    SELECT t.currency, count(*) AS count, sum(t.stated - t.posted) AS amount,
+           (array_agg(t.document_id ORDER BY abs(t.stated - t.posted) DESC, t.document_id))[:20] AS examples
+      FROM daybook.vat_differences(open_at_closing.org_id, open_at_closing.starts_on, open_at_closing.ends_on) t
+     WHERE EXISTS (SELECT FROM daybook.accounts a WHERE a.org_id = open_at_closing.org_id AND a.role = 'tax')
+     GROUP BY t.currency
 )
 SELECT CASE u.state WHEN 'failed' THEN 'UNPOSTED_FAILED' ELSE 'UNPOSTED_WAITING' END, true, count(*), NULL, NULL, NULL::numeric,
        (array_agg(u.document_id ORDER BY u.date, u.document_id))[:20]
@@ -212,8 +223,14 @@ SELECT 'UNDATED', false, count(*), NULL, NULL, NULL, (array_agg(u.document_id OR
   FROM unposted u WHERE u.inside IS NULL
 HAVING count(*) > 0
  UNION ALL
-SELECT upper(b.role), false, b.entries, b.code, b.currency, b.amount, '{}'
+SELECT upper(b.role), false, 1, b.code, b.currency, b.amount, '{}'
   FROM balances b
+ UNION ALL
+SELECT 'UNRECONCILED', false, u.count, u.account_code, u.currency, u.amount, u.examples
+  FROM unreconciled u
+ UNION ALL
+SELECT 'TAX', false, t.count, NULL, t.currency, t.amount, t.examples
+  FROM taxes t
 $$;
 
 -- The list that is worked off before the period that begins on a day is closed, in this order:
@@ -224,6 +241,10 @@ $$;
 --   UNDATED           documents that are not posted, and of which Daybook knows no date
 --   SUSPENSE          an account with that role has a balance on the last day: amount, debits less credits
 --   ROUNDING          the same
+--   UNRECONCILED      payments and credit notes of which something is open on the last day: credits on an
+--                     account with the role receivable, debits on one with the role payable
+--   TAX               documents of the period whose taxes are not what is posted of them; amount: what
+--                     they state less what is posted, positive: owed
 --
 -- required: it has to be done before the month is closed. Of a closed period, it is what is open
 -- now. A program that evaluates rules passes the posting dates that they compute.
@@ -240,7 +261,9 @@ SELECT l.code, l.required, l.count, l.account, l.currency, l.amount, l.examples,
                     (3, 'OPEN_BEFORE', 'Close them first'),
                     (4, 'UNDATED', 'Have them posted if they belong to the period'),
                     (5, 'SUSPENSE', 'Find out where the amounts belong, and post them there'),
-                    (6, 'ROUNDING', 'Check that it is as small as roundings are')) AS t (place, code, what_to_do) ON t.code = l.code
+                    (6, 'ROUNDING', 'Check that it is as small as roundings are'),
+                    (7, 'UNRECONCILED', 'Put them together with what they pay or correct, or leave them open'),
+                    (9, 'TAX', 'Compare what they state with what is posted, and mend the documents or the rules')) AS t (place, code, what_to_do) ON t.code = l.code
  WHERE p.org_id = closing_list.org_id AND p.starts_on = closing_list.starts_on
  ORDER BY t.place, l.account, l.currency
 $$;

@@ -79,6 +79,59 @@ CREATE TYPE daybook.period_state AS ENUM (
     'closed'
 );
 
+-- Name: statement_line; Type: TYPE; Schema: daybook; Owner: -
+
+CREATE TYPE daybook.statement_line AS (
+	place text,
+	kind text,
+	currency text,
+	type text,
+	section text,
+	account_code text,
+	name text,
+	value text,
+	amount numeric
+);
+
+-- Name: account_sums(text, date, date, text, text, text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.account_sums(org_id text, from_day date DEFAULT NULL::date, to_day date DEFAULT NULL::date, by_key text DEFAULT NULL::text, where_key text DEFAULT NULL::text, where_value text DEFAULT NULL::text) RETURNS TABLE(account_code text, currency text, year_end boolean, value text, debit numeric, credit numeric)
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    WITH span AS (
+        SELECT coalesce(from_day, '-infinity') AS first_day, coalesce(to_day, 'infinity') AS last_day,
+               by_key IS NULL AND where_key IS NULL AS plain
+    ), kept AS (
+        SELECT k.starts_on, span.plain FROM span
+          JOIN daybook.closed_sum_spans k ON k.starts_on >= span.first_day AND k.ends_on <= span.last_day
+         WHERE k.org_id = account_sums.org_id
+    ), sums AS (
+        SELECT k.account_code, k.currency, k.year_end, NULL::jsonb AS dimensions, k.debit, k.credit
+          FROM kept JOIN daybook.closed_sums k ON k.org_id = account_sums.org_id AND k.starts_on = kept.starts_on
+         UNION ALL
+        -- What has dimensions is moved from the entries that have none.
+        SELECT k.account_code, k.currency, k.year_end, moved.dimensions, moved.sign * k.debit, moved.sign * k.credit
+          FROM kept JOIN daybook.closed_dimension_sums k ON k.org_id = account_sums.org_id AND k.starts_on = kept.starts_on
+         CROSS JOIN LATERAL (VALUES (k.dimensions, 1), (NULL, -1)) AS moved (dimensions, sign)
+         WHERE NOT kept.plain
+         UNION ALL
+        SELECT e.account_code, e.currency, e.year_end, e.dimensions, e.debit, e.credit
+          FROM span CROSS JOIN LATERAL daybook.unkept_spans(account_sums.org_id, span.first_day, span.last_day) u
+         CROSS JOIN LATERAL daybook.entry_sums(account_sums.org_id, u.first_day, u.last_day) e
+    )
+    SELECT s.account_code, s.currency, s.year_end, coalesce(s.dimensions ->> by_key, ''), sum(s.debit), sum(s.credit)
+      FROM sums s
+     WHERE where_key IS NULL OR coalesce(s.dimensions ->> where_key, '') = coalesce(where_value, '')
+     GROUP BY 1, 2, 3, 4
+    -- An account to which only entries were posted that are counted elsewhere.
+    HAVING sum(s.debit) <> 0 OR sum(s.credit) <> 0
+$$;
+
+-- Name: FUNCTION account_sums(org_id text, from_day date, to_day date, by_key text, where_key text, where_value text); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.account_sums(org_id text, from_day date, to_day date, by_key text, where_key text, where_value text) IS 'What was posted to each account from one day to another, in minor units, also by the values of a dimension; closed days from the sums that are kept';
+
 -- Name: accounting_request_in_doubt(text, text, bigint, integer, timestamp with time zone); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.accounting_request_in_doubt(org_id text, document_id text, version_hint bigint, priority integer, ready_at timestamp with time zone) RETURNS boolean
@@ -86,6 +139,38 @@ CREATE FUNCTION daybook.accounting_request_in_doubt(org_id text, document_id tex
     AS $$
     SELECT (octet_length(org_id) BETWEEN 1 AND 255 AND octet_length(document_id) BETWEEN 1 AND 255 AND version_hint >= 0
             AND (priority IS NULL OR priority BETWEEN 1 AND 3) AND (ready_at IS NULL OR ready_at <= '9999-12-31 23:59:59+00')) IS NOT TRUE
+$$;
+
+-- Name: add_statement_totals(text, daybook.statement_line[]); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.add_statement_totals(org_id text, lines daybook.statement_line[]) RETURNS SETOF daybook.statement_line
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    WITH chart AS (
+        SELECT a.code, a.type::text, a.section, a.name,
+               min(a.code) OVER (PARTITION BY a.type, a.section) AS section_code
+          FROM daybook.accounts a WHERE a.org_id = add_statement_totals.org_id
+    ), placed AS (
+        SELECT l.kind, l.currency, coalesce(l.type, c.type, 'asset') AS type, coalesce(c.section, l.section, '') AS section, l.account_code,
+               coalesce(c.name, l.name, '') AS name, l.value, l.amount,
+               CASE coalesce(l.type, c.type, 'asset') WHEN 'asset' THEN '1' WHEN 'liability' THEN '2' WHEN 'equity' THEN '3' WHEN 'income' THEN '4' ELSE '5' END AS part,
+               coalesce(c.section_code, CASE WHEN l.kind = 'account' THEN '' ELSE '~' || l.kind END) AS section_code
+          FROM unnest(lines) l LEFT JOIN chart c ON c.code = l.account_code
+    )
+    SELECT p.part || ' ' || p.section_code || E'\x01' || p.account_code, p.kind, p.currency, p.type, p.section, p.account_code, p.name, p.value, p.amount
+      FROM placed p
+     WHERE p.amount <> 0
+     UNION ALL
+    SELECT p.part || ' ' || p.section_code || E'\x02', 'section', p.currency, p.type, p.section, '', 'Total ' || p.section, p.value, sum(p.amount)
+      FROM placed p
+     WHERE p.section <> ''
+     GROUP BY p.part, p.section_code, p.currency, p.type, p.section, p.value
+     UNION ALL
+    SELECT p.part || '~', 'total', p.currency, p.type, '', '',
+           'Total ' || CASE p.type WHEN 'asset' THEN 'assets' WHEN 'liability' THEN 'liabilities' WHEN 'expense' THEN 'expenses' ELSE p.type END, p.value, sum(p.amount)
+      FROM placed p
+     GROUP BY p.part, p.currency, p.type, p.value
 $$;
 
 -- Name: admit_all_limited(text, text, text, integer); Type: FUNCTION; Schema: daybook; Owner: -
@@ -463,6 +548,48 @@ BEGIN
 END
 $$;
 
+-- Name: balance_sheet(text, date, text, text, text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.balance_sheet(org_id text, on_day date DEFAULT NULL::date, by_key text DEFAULT NULL::text, where_key text DEFAULT NULL::text, where_value text DEFAULT NULL::text) RETURNS SETOF daybook.statement_line
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    WITH sums AS (
+        SELECT coalesce(a.type::text, 'asset') AS type, s.account_code, s.currency, s.value, sum(s.debit - s.credit) AS amount
+          FROM daybook.account_sums(balance_sheet.org_id, NULL, on_day, by_key, where_key, where_value) s
+          LEFT JOIN daybook.accounts a ON a.org_id = balance_sheet.org_id AND a.code = s.account_code
+         GROUP BY 1, 2, 3, 4
+    ), results AS (
+        SELECT s.currency, s.value, -sum(s.amount) AS amount FROM sums s WHERE s.type IN ('income', 'expense') GROUP BY 1, 2
+    ), of_year AS (
+        SELECT s.currency, s.value, sum(s.credit - s.debit) AS amount
+          FROM daybook.account_sums(balance_sheet.org_id, date_trunc('year', coalesce(on_day, current_date))::date, on_day, by_key, where_key, where_value) s
+          JOIN daybook.accounts a ON a.org_id = balance_sheet.org_id AND a.code = s.account_code AND a.type IN ('income', 'expense')
+         GROUP BY 1, 2
+    ), lines AS (
+        SELECT (NULL, 'account', s.currency, s.type, '', s.account_code, '', s.value, CASE s.type WHEN 'asset' THEN s.amount ELSE -s.amount END)::daybook.statement_line AS line
+          FROM sums s WHERE s.type NOT IN ('income', 'expense')
+         UNION ALL
+        SELECT (NULL, 'earlier_result', r.currency, 'equity', '', '', 'Result of earlier years', r.value, r.amount - coalesce(y.amount, 0))::daybook.statement_line
+          FROM results r LEFT JOIN of_year y USING (currency, value)
+         UNION ALL
+        SELECT (NULL, 'result', y.currency, 'equity', '', '', 'Result of the year', y.value, y.amount)::daybook.statement_line FROM of_year y
+    ), totals AS (
+        SELECT t.* FROM daybook.add_statement_totals(balance_sheet.org_id, (SELECT array_agg(l.line) FROM lines l)) t
+    )
+    SELECT x.*
+      FROM (SELECT * FROM totals
+             UNION ALL
+            SELECT '3~~', 'total', t.currency, '', '', '', 'Total liabilities and equity', t.value, sum(t.amount)
+              FROM totals t WHERE t.kind = 'total' AND t.type IN ('liability', 'equity')
+             GROUP BY t.currency, t.value) x
+     ORDER BY x.currency, x.place COLLATE "C", x.value COLLATE "C"
+$$;
+
+-- Name: FUNCTION balance_sheet(org_id text, on_day date, by_key text, where_key text, where_value text); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.balance_sheet(org_id text, on_day date, by_key text, where_key text, where_value text) IS 'Assets, liabilities and equity at the end of a day (null: of all that is posted), with totals and the result that no year-end close has moved';
+
 -- Name: cancel_accounting_job(text, text); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.cancel_accounting_job(org_id text, document_id text, OUT job_id text, OUT result text) RETURNS record
@@ -585,6 +712,30 @@ $$;
 -- Name: FUNCTION cancel_jobs(job_ids text[], states text[]); Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON FUNCTION daybook.cancel_jobs(job_ids text[], states text[]) IS 'cancel_job for many: those in one of the states that no other transaction has locked';
+
+-- Name: cash_statement(text, date, date); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.cash_statement(org_id text, from_day date DEFAULT NULL::date, to_day date DEFAULT NULL::date) RETURNS TABLE(kind text, currency text, account_code text, name text, opening numeric, paid_in numeric, paid_out numeric, closing numeric)
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    WITH sums AS (
+        SELECT s.currency, s.account_code, s.debit - s.credit AS opening, 0 AS paid_in, 0 AS paid_out
+          FROM daybook.account_sums(cash_statement.org_id, NULL, from_day - 1) s WHERE from_day IS NOT NULL
+         UNION ALL
+        SELECT s.currency, s.account_code, 0, s.debit, s.credit FROM daybook.account_sums(cash_statement.org_id, from_day, to_day) s
+    )
+    SELECT CASE grouping(a.code) WHEN 0 THEN 'account' ELSE 'total' END, s.currency, coalesce(a.code, ''),
+           CASE grouping(a.code) WHEN 0 THEN min(a.name) ELSE 'Total' END, sum(s.opening), sum(s.paid_in), sum(s.paid_out), sum(s.opening + s.paid_in - s.paid_out)
+      FROM sums s
+      JOIN daybook.accounts a ON a.org_id = cash_statement.org_id AND a.code = s.account_code AND a.role = 'cash'
+     GROUP BY GROUPING SETS ((s.currency, a.code), (s.currency))
+     ORDER BY s.currency, grouping(a.code), a.code
+$$;
+
+-- Name: FUNCTION cash_statement(org_id text, from_day date, to_day date); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.cash_statement(org_id text, from_day date, to_day date) IS 'What the accounts with the role cash had before a day, what came in and went out until another, and what they had then';
 
 -- Name: chain_hash(bytea, bytea); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -1436,6 +1587,95 @@ BEGIN
 END
 $$;
 
+-- Name: close_year(text, integer, text, text, boolean); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.close_year(org_id text, year integer, to_account text, actor text DEFAULT SESSION_USER, undo boolean DEFAULT false, OUT document_id text, OUT version bigint, OUT result text, OUT moved jsonb) RETURNS record
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    _org     CONSTANT text := close_year.org_id;
+    _id      CONSTANT text := 'year-end:' || close_year.year;
+    _first   date;
+    _last    date;
+    _entries jsonb;
+    _content jsonb;
+    d        daybook.documents;
+BEGIN
+    document_id := _id;
+    moved := '[]';
+    IF year IS NULL OR year NOT BETWEEN 1900 AND 2999 OR coalesce(actor, '') = '' THEN
+        RAISE EXCEPTION 'the year must be between 1900 and 2999, and the actor not empty' USING ERRCODE = 'DB010';
+    END IF;
+    _first := make_date(year, 1, 1);
+    _last := make_date(year, 12, 31);
+    SELECT * INTO d FROM daybook.documents x WHERE x.org_id = _org AND x.id = _id FOR UPDATE;
+    version := d.accounting_ready_version;
+    PERFORM daybook.use_configuration(_org);
+    IF undo AND (d.id IS NULL OR d.deleted_at IS NOT NULL) THEN
+        result := 'nothing';
+        RETURN;
+    END IF;
+    IF EXISTS (SELECT FROM daybook.closed_spans(_org) s WHERE _last BETWEEN s.starts_on AND s.ends_on) THEN
+        RAISE EXCEPTION 'the %, on which the year-end close of % stands, is closed', _last, year
+            USING ERRCODE = 'DB010', HINT = 'open its period, close the year or undo that, have it posted, and close the period again';
+    END IF;
+    IF undo THEN
+        version := (SELECT x.version FROM daybook.mark_document_deleted(_org, _id) x);
+        result := 'deleted';
+        RETURN;
+    END IF;
+    IF NOT EXISTS (SELECT FROM daybook.accounts a WHERE a.org_id = _org AND a.code = to_account AND a.type = 'equity') THEN
+        RAISE EXCEPTION 'organization % has no account % of the type equity', _org, coalesce(to_account, '')
+            USING ERRCODE = 'DB010', HINT = 'name one of the chart: `daybook accounts list`';
+    END IF;
+
+    WITH sums AS (
+        SELECT s.account_code, s.currency, sum(s.credit - s.debit) AS amount
+          FROM daybook.account_sums(_org, _first, _last) s
+          JOIN daybook.accounts a ON a.org_id = _org AND a.code = s.account_code AND a.type IN ('income', 'expense')
+         WHERE NOT s.year_end
+         GROUP BY 1, 2
+        HAVING sum(s.credit - s.debit) <> 0
+    ), results AS (
+        SELECT s.currency, sum(s.amount) AS amount FROM sums s GROUP BY 1
+    ), entries AS (
+        SELECT 1 AS part, s.account_code, s.currency, s.amount FROM sums s
+         UNION ALL
+        SELECT 2, to_account, r.currency, -r.amount FROM results r WHERE r.amount <> 0
+    )
+    SELECT (SELECT jsonb_agg(jsonb_build_object('account', e.account_code, 'amount', e.amount, 'currency', e.currency) ORDER BY e.currency, e.part, e.account_code) FROM entries e),
+           (SELECT coalesce(jsonb_agg(jsonb_build_object('currency', r.currency, 'amount', r.amount::text) ORDER BY r.currency), '[]') FROM results r)
+      INTO _entries, moved;
+    IF _entries IS NULL THEN
+        result := 'nothing';
+        IF d.id IS NOT NULL AND d.deleted_at IS NULL THEN
+            version := (SELECT x.version FROM daybook.mark_document_deleted(_org, _id) x);
+            result := 'deleted';
+        END IF;
+        RETURN;
+    END IF;
+    _content := jsonb_build_object('number', _id, 'source', 'year-end', 'journal', jsonb_build_object(
+        'reason', format('Year-end close of %s to account %s', year, to_account), 'by', actor, 'year_end', true, 'entries', _entries));
+    IF d.deleted_at IS NULL AND d.accounting_ready_at IS NOT NULL
+       AND d.content -> 'journal' -> 'entries' = _entries AND d.content -> 'journal' ->> 'reason' = _content -> 'journal' ->> 'reason' THEN
+        result := 'unchanged';
+        RETURN;
+    END IF;
+    INSERT INTO daybook.documents AS x (org_id, id, type, direction, currency, issue_date, content)
+    VALUES (_org, _id, 'journal', 'out', _entries -> 0 ->> 'currency', _last, _content)
+    ON CONFLICT (org_id, id) DO UPDATE
+       SET content = excluded.content, currency = excluded.currency, issue_date = excluded.issue_date, deleted_at = NULL, updated_at = clock_timestamp();
+    version := (SELECT x.version FROM daybook.mark_document_ready(_org, _id) x);
+    result := 'written';
+END
+$$;
+
+-- Name: FUNCTION close_year(org_id text, year integer, to_account text, actor text, undo boolean, OUT document_id text, OUT version bigint, OUT result text, OUT moved jsonb); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.close_year(org_id text, year integer, to_account text, actor text, undo boolean, OUT document_id text, OUT version bigint, OUT result text, OUT moved jsonb) IS 'Writes the journal that moves a year''s income and expense to an account of equity, or deletes it (undo); a worker posts or reverses it';
+
 -- Name: closed_days(text); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.closed_days(org_id text) RETURNS datemultirange
@@ -1685,7 +1925,9 @@ SELECT l.code, l.required, l.count, l.account, l.currency, l.amount, l.examples,
                     (3, 'OPEN_BEFORE', 'Close them first'),
                     (4, 'UNDATED', 'Have them posted if they belong to the period'),
                     (5, 'SUSPENSE', 'Find out where the amounts belong, and post them there'),
-                    (6, 'ROUNDING', 'Check that it is as small as roundings are')) AS t (place, code, what_to_do) ON t.code = l.code
+                    (6, 'ROUNDING', 'Check that it is as small as roundings are'),
+                    (7, 'UNRECONCILED', 'Put them together with what they pay or correct, or leave them open'),
+                    (9, 'TAX', 'Compare what they state with what is posted, and mend the documents or the rules')) AS t (place, code, what_to_do) ON t.code = l.code
  WHERE p.org_id = closing_list.org_id AND p.starts_on = closing_list.starts_on
  ORDER BY t.place, l.account, l.currency
 $$;
@@ -2974,6 +3216,27 @@ $_$;
 
 COMMENT ON FUNCTION daybook.enqueue_jobs(org_ids text[], types text[], payloads jsonb[], idempotency_keys text[], ready_ats timestamp with time zone[], priorities integer[], max_attempts integer[], links jsonb[], unique_payloads boolean[], queues text[], sequences text[], afters jsonb[], afters_any_end boolean[], min_versions integer[], debounces jsonb[], limit_keys text[]) IS 'Asks for many background jobs in one statement';
 
+-- Name: entry_sums(text, date, date); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.entry_sums(org_id text, from_day date, to_day date) RETURNS TABLE(account_code text, currency text, year_end boolean, dimensions jsonb, debit numeric, credit numeric)
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET plan_cache_mode TO 'force_custom_plan'
+    SET jit TO 'off'
+    AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
+    SELECT e.account_code, e.currency, e.rule_line_id = 'year-end', e.dimensions,
+           coalesce(sum(e.amount_minor) FILTER (WHERE e.side = 'debit'), 0),
+           coalesce(sum(e.amount_minor) FILTER (WHERE e.side = 'credit'), 0)
+      FROM daybook.impacts i
+      JOIN daybook.entries e ON e.impact_id = i.id
+     WHERE i.org_id = entry_sums.org_id AND i.posting_date BETWEEN from_day AND to_day
+     GROUP BY 1, 2, 3, 4;
+END
+$$;
+
 -- Name: fail_async_operation(uuid, text, bigint, text); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.fail_async_operation(p_operation_id uuid, p_error text, p_fence bigint DEFAULT NULL::bigint, p_error_code text DEFAULT 'HANDLER_ERROR'::text) RETURNS boolean
@@ -3084,6 +3347,29 @@ $_$;
 -- Name: FUNCTION fleet_of(name text); Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON FUNCTION daybook.fleet_of(name text) IS 'The number of a fleet; it is made on first use';
+
+-- Name: forget_closed_sums(text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.forget_closed_sums(org_id text) RETURNS void
+    LANGUAGE sql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    DELETE FROM daybook.closed_sum_spans k
+     WHERE k.org_id = forget_closed_sums.org_id
+       AND NOT EXISTS (SELECT FROM daybook.closed_spans(forget_closed_sums.org_id) s WHERE s.starts_on = k.starts_on AND s.ends_on = k.ends_on);
+$$;
+
+-- Name: forget_sums_of_periods(); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.forget_sums_of_periods() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+BEGIN
+    PERFORM daybook.forget_closed_sums(CASE TG_OP WHEN 'DELETE' THEN OLD.org_id ELSE NEW.org_id END);
+    RETURN NULL;
+END
+$$;
 
 -- Name: forget_waits(); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -3302,6 +3588,34 @@ BEGIN
        AND NOT EXISTS (SELECT FROM daybook.job_waits w WHERE w.job_id = j.id AND num_nulls(w.ended_as) = 1 OFFSET 0);
 END
 $$;
+
+-- Name: income_statement(text, date, date, text, text, text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.income_statement(org_id text, from_day date DEFAULT NULL::date, to_day date DEFAULT NULL::date, by_key text DEFAULT NULL::text, where_key text DEFAULT NULL::text, where_value text DEFAULT NULL::text) RETURNS SETOF daybook.statement_line
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    WITH lines AS (
+        SELECT (NULL, 'account', s.currency, a.type::text, '', s.account_code, '', s.value,
+                CASE a.type WHEN 'income' THEN s.credit - s.debit ELSE s.debit - s.credit END)::daybook.statement_line AS line
+          FROM daybook.account_sums(income_statement.org_id, from_day, to_day, by_key, where_key, where_value) s
+          JOIN daybook.accounts a ON a.org_id = income_statement.org_id AND a.code = s.account_code AND a.type IN ('income', 'expense')
+         WHERE NOT s.year_end
+    ), totals AS (
+        SELECT t.* FROM daybook.add_statement_totals(income_statement.org_id, (SELECT array_agg(l.line) FROM lines l)) t
+    )
+    SELECT x.*
+      FROM (SELECT * FROM totals
+             UNION ALL
+            SELECT '5~~', 'result', t.currency, '', '', '', 'Result', t.value, sum(CASE t.type WHEN 'income' THEN t.amount ELSE -t.amount END)
+              FROM totals t WHERE t.kind = 'total'
+             GROUP BY t.currency, t.value) x
+     ORDER BY x.currency, x.place COLLATE "C", x.value COLLATE "C"
+$$;
+
+-- Name: FUNCTION income_statement(org_id text, from_day date, to_day date, by_key text, where_key text, where_value text); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.income_statement(org_id text, from_day date, to_day date, by_key text, where_key text, where_value text) IS 'Income and expense from one day to another, with totals and the result; what year-end closes moved is left out';
 
 -- Name: is_async_operation_claim(text); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -3941,6 +4255,52 @@ $$;
 
 COMMENT ON FUNCTION daybook.keep_adopted_operation() IS 'Keeps a legacy queue from working rows that Daybook holds, and tries their jobs again; a trigger of legacy tables';
 
+-- Name: keep_closed_sums(text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.keep_closed_sums(org_id text) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+DECLARE
+    _org CONSTANT text := keep_closed_sums.org_id;
+    span record;
+BEGIN
+    FOR span IN
+        SELECT s.starts_on, s.ends_on FROM daybook.closed_spans(_org) s
+         WHERE NOT EXISTS (SELECT FROM daybook.closed_sum_spans k WHERE k.org_id = _org AND k.starts_on = s.starts_on)
+         ORDER BY s.starts_on
+    LOOP
+        INSERT INTO daybook.closed_sum_spans (org_id, starts_on, ends_on, tax_accounts)
+        VALUES (_org, span.starts_on, span.ends_on, daybook.tax_accounts(_org));
+        WITH sums AS MATERIALIZED (
+            SELECT * FROM daybook.entry_sums(_org, span.starts_on, span.ends_on)
+        ), dimensions AS (
+            INSERT INTO daybook.closed_dimension_sums (org_id, starts_on, account_code, currency, year_end, dimensions, debit, credit)
+            SELECT _org, span.starts_on, s.account_code, s.currency, s.year_end, s.dimensions, s.debit, s.credit
+              FROM sums s WHERE s.dimensions IS NOT NULL
+        )
+        INSERT INTO daybook.closed_sums (org_id, starts_on, account_code, currency, year_end, debit, credit)
+        SELECT _org, span.starts_on, s.account_code, s.currency, s.year_end, sum(s.debit), sum(s.credit)
+          FROM sums s GROUP BY s.account_code, s.currency, s.year_end;
+
+        -- What an impact stated that is live is kept anew, and what one stated that is not stays.
+        DELETE FROM daybook.closed_taxes t USING daybook.impacts i
+         WHERE t.impact_id = i.id AND i.org_id = _org AND i.posting_date BETWEEN span.starts_on AND span.ends_on
+           AND NOT EXISTS (SELECT FROM daybook.impacts x WHERE x.org_id = _org AND x.document_id = i.document_id AND x.seq = i.seq + 1);
+        INSERT INTO daybook.closed_taxes (impact_id, currency, direction, country, category, code, rate, base, tax)
+        SELECT l.impact_id, l.currency, l.direction, l.country, l.category, l.code, l.rate, l.base, l.tax
+          FROM daybook.live_taxes(_org, span.starts_on, span.ends_on) l;
+        INSERT INTO daybook.closed_tax_sums (org_id, starts_on, currency, direction, country, category, code, rate, documents, base, tax)
+        SELECT _org, span.starts_on, s.currency, s.direction, s.country, s.category, s.code, s.rate, sum(s.documents), sum(s.base), sum(s.tax)
+          FROM daybook.stated_taxes(_org, span.starts_on, span.ends_on) s
+         GROUP BY s.currency, s.direction, s.country, s.category, s.code, s.rate;
+        INSERT INTO daybook.closed_tax_differences (org_id, starts_on, document_id, currency, stated, posted)
+        SELECT _org, span.starts_on, d.document_id, d.currency, d.stated, d.posted
+          FROM daybook.plain_tax_differences(_org, span.starts_on, span.ends_on) d;
+    END LOOP;
+END
+$$;
+
 -- Name: keep_erasure(); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.keep_erasure() RETURNS trigger
@@ -3980,6 +4340,20 @@ $$;
 -- Name: FUNCTION keep_step(job_id text, fence bigint, name text, result jsonb, done boolean, round integer, place integer, took double precision, again boolean); Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON FUNCTION daybook.keep_step(job_id text, fence bigint, name text, result jsonb, done boolean, round integer, place integer, took double precision, again boolean) IS 'Keeps the result of a step of a claimed job (daybook.job_steps has what is kept), alone or in the transaction that writes its effects. round: from 1, of a loop, which goes on unless done. again: the answer of a call before may be lost. DB031, which undoes that, when the claim is lost or the round is there; DB010 with STEP_INVALID or STEP_NOT_STORED as its detail when it cannot be kept';
+
+-- Name: keep_sums_of_periods(); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.keep_sums_of_periods() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+BEGIN
+    IF current_setting('transaction_isolation') = 'read committed' THEN
+        PERFORM daybook.keep_closed_sums(CASE TG_OP WHEN 'DELETE' THEN OLD.org_id ELSE NEW.org_id END);
+    END IF;
+    RETURN NULL;
+END
+$$;
 
 -- Name: lease_async_operation(uuid, text); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -4168,6 +4542,32 @@ BEGIN
       FROM unnest(ARRAY[one, other]) AS u (id)
         ON CONFLICT ON CONSTRAINT reconciled_pkey DO NOTHING;
     RETURN target;
+END
+$$;
+
+-- Name: live_taxes(text, date, date); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.live_taxes(org_id text, from_day date, to_day date) RETURNS TABLE(document_id text, impact_id bigint, currency text, direction text, country text, category text, code text, rate numeric, base numeric, tax numeric)
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET plan_cache_mode TO 'force_custom_plan'
+    SET jit TO 'off'
+    AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
+    SELECT i.document_id, i.id, d.currency,
+           CASE WHEN d.type <> 'payment' THEN d.direction WHEN d.direction = 'in' THEN 'out' ELSE 'in' END,
+           coalesce(d.content ->> 'country', ''), coalesce(t.value ->> 'category', ''), coalesce(t.value ->> 'code', ''),
+           trim_scale(coalesce((t.value ->> 'rate')::numeric, (t.value ->> 'rate_bp')::numeric / 100, 0)),
+           sum(CASE WHEN d.type IN ('credit_note', 'refund') THEN -1 ELSE 1 END * coalesce((t.value ->> 'base')::numeric, 0)),
+           sum(CASE WHEN d.type IN ('credit_note', 'refund') THEN -1 ELSE 1 END * coalesce((t.value ->> 'amount')::numeric, 0))
+      FROM daybook.impacts i
+      JOIN daybook.documents d ON d.org_id = i.org_id AND d.id = i.document_id
+     CROSS JOIN LATERAL jsonb_array_elements(CASE jsonb_typeof(d.content -> 'taxes') WHEN 'array' THEN d.content -> 'taxes' END) t
+     WHERE i.org_id = live_taxes.org_id AND i.posting_date BETWEEN from_day AND to_day AND i.kind = 'post' AND i.entry_count > 0
+       AND NOT EXISTS (SELECT FROM daybook.impacts x WHERE x.org_id = i.org_id AND x.document_id = i.document_id AND x.seq = i.seq + 1)
+     GROUP BY 1, 2, 3, 4, 5, 6, 7, 8;
 END
 $$;
 
@@ -4792,13 +5192,24 @@ WITH unposted AS MATERIALIZED (
     SELECT p.starts_on FROM daybook.periods p
      WHERE p.org_id = open_at_closing.org_id AND p.state = 'open' AND p.starts_on < open_at_closing.starts_on
 ), balances AS (
-    SELECT a.role, a.code, e.currency, sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END) AS amount, count(*) AS entries
+    SELECT a.role, a.code, b.currency, sum(b.debit - b.credit) AS amount
       FROM daybook.accounts a
-      JOIN daybook.entries e ON e.org_id = a.org_id AND e.account_code = a.code
-      JOIN daybook.impacts i ON i.id = e.impact_id AND i.posting_date <= open_at_closing.ends_on
+      JOIN daybook.account_sums(open_at_closing.org_id, NULL, open_at_closing.ends_on) b ON b.account_code = a.code
      WHERE a.org_id = open_at_closing.org_id AND a.role IN ('suspense', 'rounding')
-     GROUP BY a.role, a.code, e.currency
-    HAVING sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END) <> 0
+     GROUP BY a.role, a.code, b.currency
+    HAVING sum(b.debit - b.credit) <> 0
+), unreconciled AS (
+    SELECT i.account_code, i.currency, count(*) AS count, sum(i.open_amount) AS amount,
+           (array_agg(i.document_id ORDER BY i.issue_date, i.document_id))[:20] AS examples
+      FROM daybook.open_items(open_at_closing.org_id, open_at_closing.ends_on) i
+     WHERE CASE i.role WHEN 'receivable' THEN i.open_amount < 0 WHEN 'payable' THEN i.open_amount > 0 END
+     GROUP BY i.account_code, i.currency
+), taxes AS (
+    SELECT t.currency, count(*) AS count, sum(t.stated - t.posted) AS amount,
+           (array_agg(t.document_id ORDER BY abs(t.stated - t.posted) DESC, t.document_id))[:20] AS examples
+      FROM daybook.vat_differences(open_at_closing.org_id, open_at_closing.starts_on, open_at_closing.ends_on) t
+     WHERE EXISTS (SELECT FROM daybook.accounts a WHERE a.org_id = open_at_closing.org_id AND a.role = 'tax')
+     GROUP BY t.currency
 )
 SELECT CASE u.state WHEN 'failed' THEN 'UNPOSTED_FAILED' ELSE 'UNPOSTED_WAITING' END, true, count(*), NULL, NULL, NULL::numeric,
        (array_agg(u.document_id ORDER BY u.date, u.document_id))[:20]
@@ -4813,8 +5224,14 @@ SELECT 'UNDATED', false, count(*), NULL, NULL, NULL, (array_agg(u.document_id OR
   FROM unposted u WHERE u.inside IS NULL
 HAVING count(*) > 0
  UNION ALL
-SELECT upper(b.role), false, b.entries, b.code, b.currency, b.amount, '{}'
+SELECT upper(b.role), false, 1, b.code, b.currency, b.amount, '{}'
   FROM balances b
+ UNION ALL
+SELECT 'UNRECONCILED', false, u.count, u.account_code, u.currency, u.amount, u.examples
+  FROM unreconciled u
+ UNION ALL
+SELECT 'TAX', false, t.count, NULL, t.currency, t.amount, t.examples
+  FROM taxes t
 $$;
 
 -- Name: open_items(text, date); Type: FUNCTION; Schema: daybook; Owner: -
@@ -5063,6 +5480,32 @@ CREATE FUNCTION daybook.periods_noted() RETURNS trigger
 BEGIN
     PERFORM daybook.note_closings(CASE WHEN TG_OP = 'DELETE' THEN OLD.org_id ELSE NEW.org_id END);
     RETURN NULL;
+END
+$$;
+
+-- Name: plain_tax_differences(text, date, date); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.plain_tax_differences(org_id text, from_day date, to_day date) RETURNS TABLE(document_id text, currency text, stated numeric, posted numeric)
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET plan_cache_mode TO 'force_custom_plan'
+    SET jit TO 'off'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    _org   CONSTANT text := plain_tax_differences.org_id;
+    _codes CONSTANT text[] := daybook.tax_accounts(_org);
+BEGIN
+    RETURN QUERY
+    SELECT x.document_id, x.currency, sum(x.stated), sum(x.posted)
+      FROM (SELECT s.document_id, s.currency, CASE s.direction WHEN 'out' THEN s.tax ELSE -s.tax END AS stated, 0 AS posted
+              FROM daybook.stated_taxes(_org, from_day, to_day) s
+             UNION ALL
+            SELECT i.document_id, e.currency, 0, CASE e.side WHEN 'credit' THEN e.amount_minor ELSE -e.amount_minor END
+              FROM daybook.impacts i JOIN daybook.entries e ON e.impact_id = i.id
+             WHERE i.org_id = _org AND i.posting_date BETWEEN from_day AND to_day AND e.account_code = ANY (_codes)) x
+     GROUP BY 1, 2
+    HAVING sum(x.stated) <> sum(x.posted);
 END
 $$;
 
@@ -6141,6 +6584,37 @@ $_$;
 
 COMMENT ON FUNCTION daybook.start_job_worker(worker text, types text[], fleet text, versions integer[], max_attempts integer[], timeouts double precision[], owner text, parallel integer) IS 'Puts a worker that claims jobs by SQL on record, with the types that it has handlers for. Call it when the worker starts';
 
+-- Name: stated_taxes(text, date, date); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.stated_taxes(org_id text, from_day date, to_day date) RETURNS TABLE(document_id text, currency text, direction text, country text, category text, code text, rate numeric, documents integer, base numeric, tax numeric)
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET plan_cache_mode TO 'force_custom_plan'
+    SET jit TO 'off'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    _org CONSTANT text := stated_taxes.org_id;
+    -- The days are of one kept span, or of none.
+    _kept CONSTANT boolean := EXISTS (SELECT FROM daybook.closed_sum_spans k WHERE k.org_id = _org AND from_day BETWEEN k.starts_on AND k.ends_on);
+BEGIN
+    RETURN QUERY
+    SELECT l.document_id, l.currency, l.direction, l.country, l.category, l.code, l.rate, 1, l.base, l.tax
+      FROM daybook.live_taxes(_org, from_day, to_day) l WHERE NOT _kept
+     UNION ALL
+    SELECT i.document_id, k.currency, k.direction, k.country, k.category, k.code, k.rate, 1, k.base, k.tax
+      FROM daybook.impacts i JOIN daybook.closed_taxes k ON k.impact_id = i.id
+     WHERE i.org_id = _org AND i.posting_date BETWEEN from_day AND to_day
+       AND (_kept OR EXISTS (SELECT FROM daybook.impacts x WHERE x.org_id = _org AND x.document_id = i.document_id AND x.seq = i.seq + 1))
+     UNION ALL
+    SELECT r.document_id, k.currency, k.direction, k.country, k.category, k.code, k.rate, -1, -k.base, -k.tax
+      FROM daybook.impacts r
+      JOIN daybook.impacts p ON p.org_id = _org AND p.document_id = r.document_id AND p.seq = r.previous_seq
+      JOIN daybook.closed_taxes k ON k.impact_id = p.id
+     WHERE r.org_id = _org AND r.posting_date BETWEEN from_day AND to_day AND r.kind = 'reverse';
+END
+$$;
+
 -- Name: states_amount(jsonb); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.states_amount(content jsonb) RETURNS boolean
@@ -6179,6 +6653,15 @@ $$;
 -- Name: FUNCTION stop_job_worker(worker text); Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON FUNCTION daybook.stop_job_worker(worker text) IS 'Puts on record that a worker has stopped, gives back what it holds, uncounted, and returns how many jobs that were';
+
+-- Name: tax_accounts(text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.tax_accounts(org_id text) RETURNS text[]
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    SELECT coalesce(array_agg(a.code ORDER BY a.code), '{}') FROM daybook.accounts a WHERE a.org_id = tax_accounts.org_id AND a.role = 'tax'
+$$;
 
 -- Name: tell_of_ended_job(daybook.jobs, text); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -6376,6 +6859,41 @@ $$;
 
 COMMENT ON FUNCTION daybook.undo_import(import_id bigint, after text, most integer, actor text) IS 'Takes back the next documents of an import. result: removed, reversed (by a worker), restored, or kept (code says why). Call it until it returns fewer than most';
 
+-- Name: unkept_parts(text, date, date); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.unkept_parts(org_id text, from_day date, to_day date) RETURNS TABLE(first_day date, last_day date)
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    WITH spans AS (
+        SELECT u.first_day, u.last_day FROM daybook.unkept_spans(unkept_parts.org_id, from_day, to_day) u
+    ), cuts AS (
+        SELECT s.first_day AS day, s.last_day FROM spans s
+         UNION
+        SELECT c.day, s.last_day FROM spans s JOIN daybook.closed_sum_spans k ON k.org_id = unkept_parts.org_id
+         CROSS JOIN LATERAL (VALUES (k.starts_on), (k.ends_on + 1)) AS c (day)
+         WHERE c.day > s.first_day AND c.day <= s.last_day
+    )
+    SELECT c.day, coalesce(lead(c.day) OVER (PARTITION BY c.last_day ORDER BY c.day) - 1, c.last_day) FROM cuts c
+$$;
+
+-- Name: unkept_spans(text, date, date); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.unkept_spans(org_id text, from_day date, to_day date) RETURNS TABLE(first_day date, last_day date)
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    WITH kept AS (
+        SELECT k.starts_on, k.ends_on FROM daybook.closed_sum_spans k
+         WHERE k.org_id = unkept_spans.org_id AND k.starts_on >= from_day AND k.ends_on <= to_day
+    )
+    SELECT p.first_day, p.last_day
+      FROM (SELECT coalesce(lag(kept.ends_on) OVER (ORDER BY kept.starts_on) + 1, from_day), kept.starts_on - 1 FROM kept
+             UNION ALL
+            SELECT coalesce(max(kept.ends_on) + 1, from_day), to_day FROM kept) AS p (first_day, last_day)
+     WHERE p.first_day <= p.last_day
+$$;
+
 -- Name: unposted_documents(text, datemultirange, text[], date[]); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.unposted_documents(org_id text, days datemultirange, computed_ids text[] DEFAULT '{}'::text[], computed_days date[] DEFAULT '{}'::date[]) RETURNS TABLE(document_id text, date date, state daybook.job_state, code text, inside boolean)
@@ -6441,6 +6959,91 @@ CREATE FUNCTION daybook.use_configuration(org_id text) RETURNS void
     AS $$
     SELECT pg_advisory_xact_lock_shared(daybook.lock_class('configuration groups'), hashtext(use_configuration.org_id) & 63);
 $$;
+
+-- Name: vat_differences(text, date, date); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.vat_differences(org_id text, from_day date DEFAULT NULL::date, to_day date DEFAULT NULL::date) RETURNS TABLE(document_id text, currency text, stated numeric, posted numeric)
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    WITH span AS (
+        SELECT coalesce(from_day, '-infinity') AS first_day, coalesce(to_day, 'infinity') AS last_day
+    ), kept AS (
+        SELECT k.starts_on, k.ends_on, k.tax_accounts = daybook.tax_accounts(vat_differences.org_id) AS same_accounts
+          FROM span JOIN daybook.closed_sum_spans k ON k.starts_on >= span.first_day AND k.ends_on <= span.last_day
+         WHERE k.org_id = vat_differences.org_id
+    ), parts AS (
+        SELECT u.first_day, u.last_day FROM span CROSS JOIN LATERAL daybook.unkept_parts(vat_differences.org_id, span.first_day, span.last_day) u
+         UNION ALL
+        SELECT kept.starts_on, kept.ends_on FROM kept WHERE NOT kept.same_accounts
+    ), differences AS (
+        SELECT k.document_id, k.currency, k.stated, k.posted
+          FROM kept JOIN daybook.closed_tax_differences k ON k.org_id = vat_differences.org_id AND k.starts_on = kept.starts_on
+         WHERE kept.same_accounts
+         UNION ALL
+        SELECT p.document_id, p.currency, p.stated, p.posted
+          FROM parts CROSS JOIN LATERAL daybook.plain_tax_differences(vat_differences.org_id, parts.first_day, parts.last_day) p
+    )
+    SELECT d.document_id, d.currency, sum(d.stated), sum(d.posted)
+      FROM differences d
+     GROUP BY 1, 2
+    HAVING sum(d.stated) <> sum(d.posted)
+     ORDER BY abs(sum(d.stated) - sum(d.posted)) DESC, 1, 2
+$$;
+
+-- Name: FUNCTION vat_differences(org_id text, from_day date, to_day date); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.vat_differences(org_id text, from_day date, to_day date) IS 'Documents whose taxes, as they state them, are not what is posted to accounts with the role tax, in minor units; positive: owed';
+
+-- Name: vat_summary(text, date, date); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.vat_summary(org_id text, from_day date DEFAULT NULL::date, to_day date DEFAULT NULL::date) RETURNS TABLE(kind text, currency text, direction text, country text, category text, code text, rate numeric, account_code text, name text, documents bigint, base numeric, tax numeric)
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    WITH span AS (
+        SELECT coalesce(from_day, '-infinity') AS first_day, coalesce(to_day, 'infinity') AS last_day
+    ), taxes AS (
+        SELECT k.currency, k.direction, k.country, k.category, k.code, k.rate, k.documents, k.base, k.tax
+          FROM span JOIN daybook.closed_sum_spans c ON c.starts_on >= span.first_day AND c.ends_on <= span.last_day
+          JOIN daybook.closed_tax_sums k ON k.org_id = c.org_id AND k.starts_on = c.starts_on
+         WHERE c.org_id = vat_summary.org_id
+         UNION ALL
+        SELECT s.currency, s.direction, s.country, s.category, s.code, s.rate, s.documents, s.base, s.tax
+          FROM span CROSS JOIN LATERAL daybook.unkept_parts(vat_summary.org_id, span.first_day, span.last_day) u
+         CROSS JOIN LATERAL daybook.stated_taxes(vat_summary.org_id, u.first_day, u.last_day) s
+    ), stated AS (
+        SELECT t.currency, t.direction, t.country, t.category, t.code, t.rate, sum(t.documents)::bigint AS documents, sum(t.base) AS base, sum(t.tax) AS tax
+          FROM taxes t GROUP BY 1, 2, 3, 4, 5, 6
+        HAVING sum(t.base) <> 0 OR sum(t.tax) <> 0 OR sum(t.documents) <> 0
+    ), posted AS (
+        SELECT s.currency, a.code, a.name, sum(s.credit - s.debit) AS tax
+          FROM daybook.account_sums(vat_summary.org_id, from_day, to_day) s
+          JOIN daybook.accounts a ON a.org_id = vat_summary.org_id AND a.code = s.account_code AND a.role = 'tax'
+         GROUP BY 1, 2, 3
+    ), totals AS (
+        SELECT x.currency, sum(x.stated) AS stated, sum(x.posted) AS posted
+          FROM (SELECT s.currency, CASE s.direction WHEN 'out' THEN s.tax ELSE -s.tax END AS stated, 0 AS posted FROM stated s
+                 UNION ALL
+                SELECT p.currency, 0, p.tax FROM posted p) x
+         GROUP BY 1
+    )
+    SELECT r.kind, r.currency, r.direction, r.country, r.category, r.code, r.rate, r.account_code, r.name, r.documents, r.base, r.tax
+      FROM (SELECT 1 AS part, 'stated' AS kind, s.currency, s.direction, s.country, s.category, s.code, s.rate, '' AS account_code, '' AS name, s.documents, s.base, s.tax FROM stated s
+             UNION ALL
+            SELECT 2, 'stated_total', t.currency, '', '', '', '', NULL, '', 'Tax that documents state', NULL, NULL, t.stated FROM totals t
+             UNION ALL
+            SELECT 3, 'posted', p.currency, '', '', '', '', NULL, p.code, p.name, NULL, NULL, p.tax FROM posted p
+             UNION ALL
+            SELECT 4, 'posted_total', t.currency, '', '', '', '', NULL, '', 'Tax that is posted', NULL, NULL, t.posted FROM totals t
+             UNION ALL
+            SELECT 5, 'difference', t.currency, '', '', '', '', NULL, '', 'Difference', NULL, NULL, t.stated - t.posted FROM totals t) r
+     ORDER BY r.currency, r.part, r.direction DESC, r.country, r.category, r.rate DESC NULLS LAST, r.code, r.account_code
+$$;
+
+-- Name: FUNCTION vat_summary(org_id text, from_day date, to_day date); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.vat_summary(org_id text, from_day date, to_day date) IS 'Taxes from one day to another: as documents state them by direction, country, category, code and rate, as they are posted to accounts with the role tax, and the difference';
 
 -- Name: versioned_job_slot(text, text, integer); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -8579,6 +9182,115 @@ COMMENT ON COLUMN daybook.bulk_operations.left_open IS 'Those of left_alone that
 
 COMMENT ON COLUMN daybook.bulk_operations.left_queue IS 'Those of left_alone whose named queue was deleted';
 
+-- Name: closed_dimension_sums; Type: TABLE; Schema: daybook; Owner: -
+
+CREATE TABLE daybook.closed_dimension_sums (
+    org_id text NOT NULL COLLATE pg_catalog."C",
+    starts_on date NOT NULL,
+    account_code text NOT NULL COLLATE pg_catalog."C",
+    currency text NOT NULL,
+    year_end boolean NOT NULL,
+    dimensions jsonb NOT NULL,
+    debit numeric NOT NULL,
+    credit numeric NOT NULL
+);
+
+-- Name: TABLE closed_dimension_sums; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON TABLE daybook.closed_dimension_sums IS 'closed_sums of the entries that have dimensions, by all of these';
+
+-- Name: closed_sum_spans; Type: TABLE; Schema: daybook; Owner: -
+
+CREATE TABLE daybook.closed_sum_spans (
+    org_id text NOT NULL COLLATE pg_catalog."C",
+    starts_on date NOT NULL,
+    ends_on date NOT NULL,
+    tax_accounts text[] NOT NULL COLLATE pg_catalog."C",
+    kept_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT closed_sum_spans_check CHECK ((starts_on <= ends_on))
+);
+
+-- Name: TABLE closed_sum_spans; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON TABLE daybook.closed_sum_spans IS 'Closed days whose sums are kept, so that a statement need not read their entries';
+
+-- Name: COLUMN closed_sum_spans.tax_accounts; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.closed_sum_spans.tax_accounts IS 'The accounts that had the role tax: closed_tax_differences holds for these';
+
+-- Name: closed_sums; Type: TABLE; Schema: daybook; Owner: -
+
+CREATE TABLE daybook.closed_sums (
+    org_id text NOT NULL COLLATE pg_catalog."C",
+    starts_on date NOT NULL,
+    account_code text NOT NULL COLLATE pg_catalog."C",
+    currency text NOT NULL,
+    year_end boolean NOT NULL,
+    debit numeric NOT NULL,
+    credit numeric NOT NULL
+);
+
+-- Name: TABLE closed_sums; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON TABLE daybook.closed_sums IS 'What was posted to an account on closed days, in minor units';
+
+-- Name: COLUMN closed_sums.year_end; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.closed_sums.year_end IS 'Posted by a year-end close: the income statement leaves it out';
+
+-- Name: closed_tax_differences; Type: TABLE; Schema: daybook; Owner: -
+
+CREATE TABLE daybook.closed_tax_differences (
+    org_id text NOT NULL COLLATE pg_catalog."C",
+    starts_on date NOT NULL,
+    document_id text NOT NULL COLLATE pg_catalog."C",
+    currency text NOT NULL,
+    stated numeric NOT NULL,
+    posted numeric NOT NULL
+);
+
+-- Name: TABLE closed_tax_differences; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON TABLE daybook.closed_tax_differences IS 'Documents of closed days that stated another tax than was posted, in minor units; positive: owed';
+
+-- Name: closed_tax_sums; Type: TABLE; Schema: daybook; Owner: -
+
+CREATE TABLE daybook.closed_tax_sums (
+    org_id text NOT NULL COLLATE pg_catalog."C",
+    starts_on date NOT NULL,
+    currency text NOT NULL,
+    direction text NOT NULL,
+    country text NOT NULL,
+    category text NOT NULL,
+    code text NOT NULL,
+    rate numeric NOT NULL,
+    documents bigint NOT NULL,
+    base numeric NOT NULL,
+    tax numeric NOT NULL
+);
+
+-- Name: TABLE closed_tax_sums; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON TABLE daybook.closed_tax_sums IS 'What documents stated of taxes on closed days, in minor units';
+
+-- Name: closed_taxes; Type: TABLE; Schema: daybook; Owner: -
+
+CREATE TABLE daybook.closed_taxes (
+    impact_id bigint NOT NULL,
+    currency text NOT NULL,
+    direction text NOT NULL,
+    country text NOT NULL,
+    category text NOT NULL,
+    code text NOT NULL,
+    rate numeric NOT NULL,
+    base numeric NOT NULL,
+    tax numeric NOT NULL
+);
+
+-- Name: TABLE closed_taxes; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON TABLE daybook.closed_taxes IS 'What documents stated of taxes when the days of their impacts were closed, in minor units';
+
 -- Name: confirmations; Type: TABLE; Schema: daybook; Owner: -
 
 CREATE TABLE daybook.confirmations (
@@ -9880,6 +10592,21 @@ ALTER TABLE ONLY daybook.bulk_batches
 ALTER TABLE ONLY daybook.bulk_operations
     ADD CONSTRAINT bulk_operations_pkey PRIMARY KEY (id);
 
+-- Name: closed_sum_spans closed_sum_spans_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.closed_sum_spans
+    ADD CONSTRAINT closed_sum_spans_pkey PRIMARY KEY (org_id, starts_on);
+
+-- Name: closed_sums closed_sums_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.closed_sums
+    ADD CONSTRAINT closed_sums_pkey PRIMARY KEY (org_id, starts_on, account_code, currency, year_end);
+
+-- Name: closed_tax_differences closed_tax_differences_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.closed_tax_differences
+    ADD CONSTRAINT closed_tax_differences_pkey PRIMARY KEY (org_id, starts_on, document_id, currency);
+
 -- Name: closings closings_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
 
 ALTER TABLE ONLY daybook.closings
@@ -10189,6 +10916,18 @@ CREATE INDEX archives_org_ids ON daybook.archives USING gin (org_ids);
 
 CREATE INDEX bulk_operations_open ON daybook.bulk_operations USING btree (updated_at) WHERE (finished_at IS NULL);
 
+-- Name: closed_dimension_sums_span; Type: INDEX; Schema: daybook; Owner: -
+
+CREATE INDEX closed_dimension_sums_span ON daybook.closed_dimension_sums USING btree (org_id, starts_on);
+
+-- Name: closed_tax_sums_span; Type: INDEX; Schema: daybook; Owner: -
+
+CREATE INDEX closed_tax_sums_span ON daybook.closed_tax_sums USING btree (org_id, starts_on);
+
+-- Name: closed_taxes_impact; Type: INDEX; Schema: daybook; Owner: -
+
+CREATE INDEX closed_taxes_impact ON daybook.closed_taxes USING btree (impact_id);
+
 -- Name: console_sessions_expires_at; Type: INDEX; Schema: daybook; Owner: -
 
 CREATE INDEX console_sessions_expires_at ON daybook.console_sessions USING btree (expires_at);
@@ -10457,6 +11196,14 @@ CREATE TRIGGER periods_changed AFTER INSERT OR DELETE OR UPDATE ON daybook.perio
 
 CREATE TRIGGER periods_check BEFORE INSERT OR DELETE OR UPDATE ON daybook.periods FOR EACH ROW EXECUTE FUNCTION daybook.check_periods();
 
+-- Name: periods periods_forget_sums; Type: TRIGGER; Schema: daybook; Owner: -
+
+CREATE TRIGGER periods_forget_sums AFTER INSERT OR DELETE OR UPDATE ON daybook.periods FOR EACH ROW EXECUTE FUNCTION daybook.forget_sums_of_periods();
+
+-- Name: periods periods_keep_sums; Type: TRIGGER; Schema: daybook; Owner: -
+
+CREATE CONSTRAINT TRIGGER periods_keep_sums AFTER INSERT OR DELETE OR UPDATE ON daybook.periods DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION daybook.keep_sums_of_periods();
+
 -- Name: periods periods_noted; Type: TRIGGER; Schema: daybook; Owner: -
 
 CREATE TRIGGER periods_noted AFTER INSERT OR DELETE OR UPDATE ON daybook.periods FOR EACH ROW EXECUTE FUNCTION daybook.periods_noted();
@@ -10490,6 +11237,26 @@ ALTER TABLE ONLY daybook.accounts
 
 ALTER TABLE ONLY daybook.bulk_batches
     ADD CONSTRAINT bulk_batches_operation_id_fkey FOREIGN KEY (operation_id) REFERENCES daybook.bulk_operations(id) ON DELETE CASCADE;
+
+-- Name: closed_dimension_sums closed_dimension_sums_org_id_starts_on_fkey; Type: FK CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.closed_dimension_sums
+    ADD CONSTRAINT closed_dimension_sums_org_id_starts_on_fkey FOREIGN KEY (org_id, starts_on) REFERENCES daybook.closed_sum_spans(org_id, starts_on) ON DELETE CASCADE;
+
+-- Name: closed_sums closed_sums_org_id_starts_on_fkey; Type: FK CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.closed_sums
+    ADD CONSTRAINT closed_sums_org_id_starts_on_fkey FOREIGN KEY (org_id, starts_on) REFERENCES daybook.closed_sum_spans(org_id, starts_on) ON DELETE CASCADE;
+
+-- Name: closed_tax_differences closed_tax_differences_org_id_starts_on_fkey; Type: FK CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.closed_tax_differences
+    ADD CONSTRAINT closed_tax_differences_org_id_starts_on_fkey FOREIGN KEY (org_id, starts_on) REFERENCES daybook.closed_sum_spans(org_id, starts_on) ON DELETE CASCADE;
+
+-- Name: closed_tax_sums closed_tax_sums_org_id_starts_on_fkey; Type: FK CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.closed_tax_sums
+    ADD CONSTRAINT closed_tax_sums_org_id_starts_on_fkey FOREIGN KEY (org_id, starts_on) REFERENCES daybook.closed_sum_spans(org_id, starts_on) ON DELETE CASCADE;
 
 -- Name: confirmations confirmations_impact_id_fkey; Type: FK CONSTRAINT; Schema: daybook; Owner: -
 

@@ -69,6 +69,10 @@ const (
 	ClosingSuspense ClosingCode = "SUSPENSE"
 	// ClosingRounding: an account with the role rounding has a balance.
 	ClosingRounding ClosingCode = "ROUNDING"
+	// ClosingUnreconciled: something is open of payments or credit notes.
+	ClosingUnreconciled ClosingCode = "UNRECONCILED"
+	// ClosingTax: what documents state of taxes is not what is posted of them.
+	ClosingTax ClosingCode = "TAX"
 )
 
 // ClosingItem is one row of the list that is worked off before a period is closed.
@@ -76,10 +80,10 @@ type ClosingItem struct {
 	Code ClosingCode `json:"code"`
 	// Required says that it has to be done before.
 	Required bool `json:"required"`
-	// Count is how many there are: documents, periods, entries.
+	// Count is how many there are: documents, periods, accounts.
 	Count int64 `json:"count"`
-	// Account and Currency are empty where it is about none. Amount is debits less credits, in minor
-	// units; nil: it has none.
+	// Account and Currency are empty where it is about none. Amount is in minor units: debits less
+	// credits, of ClosingTax what is owed by the documents and not posted; nil: it has none.
 	Account  string   `json:"account,omitempty"`
 	Currency string   `json:"currency,omitempty"`
 	Amount   *big.Int `json:"amount_minor,omitempty"`

@@ -148,6 +148,9 @@ type Journal struct {
 	// Reason is why it is posted, By who wrote it.
 	Reason string `json:"reason"`
 	By     string `json:"by"`
+	// YearEnd says that it moves a year's income and expense to equity: the income statement leaves its
+	// entries out.
+	YearEnd bool `json:"year_end,omitempty"`
 	// Entries balance in each currency.
 	Entries []JournalEntry `json:"entries"`
 }

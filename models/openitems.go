@@ -86,9 +86,9 @@ type Aged struct {
 	NotDue, Due30, Due60, Due90, Longer *big.Int
 }
 
-// StatementLine is a line of a counterparty's statement: what an impact has posted on an account.
+// CounterpartyLine is a line of a counterparty's statement: what an impact has posted on an account.
 // Amounts are debits less credits, in minor units.
-type StatementLine struct {
+type CounterpartyLine struct {
 	// PostingDate is zero, and ImpactID and DocumentID too, of the balance before the first day.
 	PostingDate Date
 	ImpactID    int64

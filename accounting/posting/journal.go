@@ -12,6 +12,9 @@ import (
 // rule line id of its entries.
 const JournalRuleID = "journal"
 
+// YearEndLineID is the rule line id of the entries of a journal that is a year-end close.
+const YearEndLineID = "year-end"
+
 // Journal returns what a document with content.journal posts: no rule is asked, so an organization
 // needs none. Its posting date is the value date, or else the issue date. Every error is an *Error;
 // its code is DOCUMENT_INVALID, UNBALANCED or UNKNOWN_ACCOUNT.
@@ -36,11 +39,15 @@ func Journal(doc *models.Document, chart Chart) (*Impact, error) {
 		RuleID: JournalRuleID, DocumentDate: doc.IssueDate, PostingDate: valueDate(doc),
 		Entries: make([]Entry, 0, len(j.Entries)),
 	}
+	line := JournalRuleID
+	if j.YearEnd {
+		line = YearEndLineID
+	}
 	var sums balance
 	for i, e := range j.Entries {
 		entry := Entry{
 			Account: e.Account, Side: models.Debit, Amount: e.Amount, Currency: cmp.Or(e.Currency, doc.Currency),
-			RuleLineID: JournalRuleID, DocumentLine: i + 1,
+			RuleLineID: line, DocumentLine: i + 1,
 		}
 		if e.Amount < 0 {
 			entry.Side, entry.Amount = models.Credit, -e.Amount

@@ -23,8 +23,8 @@ func Ageing(ctx context.Context, db DB, org string, on models.Date) ([]models.Ag
 	return ledgerdb.Ageing(ctx, db, org, on)
 }
 
-// StatementOptions says what a counterparty's statement is of.
-type StatementOptions struct {
+// CounterpartyOptions says what a counterparty's statement is of.
+type CounterpartyOptions struct {
 	// Counterparty is the name that its documents have; required. Documents without one that are in a
 	// group with them are of it as well.
 	Counterparty string
@@ -37,7 +37,7 @@ type StatementOptions struct {
 // receivables, payables and advances, by account and currency, in the order of posting dates.
 //
 // Errors: ErrInvalid, ErrOrganizationNotFound.
-func CounterpartyStatement(ctx context.Context, db DB, org string, o StatementOptions) ([]models.StatementLine, error) {
+func CounterpartyStatement(ctx context.Context, db DB, org string, o CounterpartyOptions) ([]models.CounterpartyLine, error) {
 	if o.Counterparty == "" || !store.ValidText(o.Counterparty) {
 		return nil, store.Invalid("name the counterparty")
 	}

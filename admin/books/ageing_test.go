@@ -49,7 +49,7 @@ func TestCounterpartyStatement(t *testing.T) {
 		pays(org, "p", "", 13, 600), pays(org, "q", "", 14, 1))
 	b.work()
 	b.reconcile("a", "p")
-	lines := func(o books.StatementOptions) (out []string) {
+	lines := func(o books.CounterpartyOptions) (out []string) {
 		list, err := books.CounterpartyStatement(t.Context(), b.Pool, org, o)
 		require.NoError(t, err)
 		for _, l := range list {
@@ -59,14 +59,14 @@ func TestCounterpartyStatement(t *testing.T) {
 	}
 	assert.Equal(t, []string{
 		"2026-03-01 a 1200: 1000 1000 open 400", "2026-03-12 b 1200: 500 1500 open 500", "2026-03-13 p 1200: -600 900 open 0",
-	}, lines(books.StatementOptions{Counterparty: "Ada"}))
+	}, lines(books.CounterpartyOptions{Counterparty: "Ada"}))
 	assert.Equal(t, []string{"  1200: 1000 1000 open 0", "2026-03-12 b 1200: 500 1500 open 500"},
-		lines(books.StatementOptions{Counterparty: "Ada", From: models.NewDate(2026, 3, 2), To: models.NewDate(2026, 3, 12)}))
-	assert.Empty(t, lines(books.StatementOptions{Counterparty: "nobody's"}))
+		lines(books.CounterpartyOptions{Counterparty: "Ada", From: models.NewDate(2026, 3, 2), To: models.NewDate(2026, 3, 12)}))
+	assert.Empty(t, lines(books.CounterpartyOptions{Counterparty: "nobody's"}))
 
-	_, err := books.CounterpartyStatement(t.Context(), b.Pool, org, books.StatementOptions{})
+	_, err := books.CounterpartyStatement(t.Context(), b.Pool, org, books.CounterpartyOptions{})
 	require.ErrorIs(t, err, books.ErrInvalid)
 	_, err = books.CounterpartyStatement(t.Context(), b.Pool, org,
-		books.StatementOptions{Counterparty: "Ada", From: models.NewDate(2026, 3, 2), To: models.NewDate(2026, 3, 1)})
+		books.CounterpartyOptions{Counterparty: "Ada", From: models.NewDate(2026, 3, 2), To: models.NewDate(2026, 3, 1)})
 	require.ErrorIs(t, err, books.ErrInvalid)
 }

@@ -48,6 +48,7 @@ var recordedCommands = map[string]string{
 	"periods close":          "periods.close",
 	"periods open":           "periods.open",
 	"periods policy":         "periods.policy",
+	"year-end":               "years.close",
 	"queues create":          "queues.create",
 	"queues delete":          "queues.delete",
 	"queues pause":           "queues.pause",

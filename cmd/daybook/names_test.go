@@ -310,7 +310,7 @@ func TestCommandsAndAPITakeTheSameOptions(t *testing.T) {
 	flags := map[string]string{
 		"orgId": "org", "idempotencyKey": "key", "links": "link", "linkKind": "link", "linkId": "link",
 		"documentId": "document", "filter": "", "rateSeconds": "per", "rateBurst": "burst",
-		"delaySeconds": "delay",
+		"delaySeconds": "delay", "whereKey": "where", "whereValue": "where",
 	}
 	for command, request := range map[string]string{
 		"jobs enqueue": "POST /api/jobs/enqueue", "jobs list": "GET /api/jobs", "jobs retry": "POST /api/jobs/retry",
@@ -320,6 +320,8 @@ func TestCommandsAndAPITakeTheSameOptions(t *testing.T) {
 		"accounting elsewhere": "POST /api/accounting/jobs/{documentId}/elsewhere",
 		"tasks enqueue":        "POST /api/tasks/enqueue", "tasks list": "GET /api/tasks",
 		"queues create": "PUT /api/queues/{name}", "queues list": "GET /api/queues",
+		"statement balance": "GET /api/statements/balance", "statement income": "GET /api/statements/income",
+		"statement cash": "GET /api/statements/cash", "statement vat": "GET /api/statements/vat",
 		"entries": "GET /api/entries", "trial-balance": "GET /api/trial-balance", "actions list": "GET /api/actions",
 	} {
 		found, _, err := newRoot(&cli.App{}).Find(strings.Fields(command))

@@ -87,6 +87,7 @@ var commandRoles = map[string]role{
 	"schedules":              operator,
 	"schedules list":         noRole,
 	"serve":                  serving,
+	"statement":              reader,
 	"status":                 reader,
 	"tasks":                  reader,
 	"tasks archive":          operator,
@@ -104,6 +105,7 @@ var commandRoles = map[string]role{
 	"worker":                 worker,
 	"workflow":               operator,
 	"workflow show":          noRole,
+	"year-end":               operator,
 }
 
 // roleOf is the role that a command needs, by its path without the program's name. found is false

@@ -131,6 +131,8 @@ func mainPaths(task, dir string) []inRole {
 		line("jobs limit --queue bank --parallel 2"), line("queues delete bank"),
 		line("leases"), line("leases release"),
 		line("status"), line("entries --org acme"), line("trial-balance --org acme"), line("audit --all-orgs"),
+		line("statement balance --org acme --on 2026-12-31 --compare year"), line("statement income --org acme --by cost_centre"),
+		line("statement cash --org acme"), line("statement vat --org acme --format csv"), line("year-end --org acme --year 2026 --undo"),
 		line("export --org acme --format hledger"), line("explain acme doc"),
 		{args: strings.Fields("tasks enqueue email"), stdin: `{}`},
 		line("tasks list"), line("tasks pause --type email"), line("tasks resume --type email"),

@@ -36,7 +36,8 @@ func TestTextsThatNoRowCanHave(t *testing.T) {
 		"tasks cap --type X --none", "tasks enqueue X", "tasks list --type X", "tasks pause --type X",
 		"tokens create --name X --scope read --all-orgs", "tokens create --name n --scope read --org X",
 		"tokens create --name n --scope enqueue --all-orgs --types X", "tokens list --org X", "tokens revoke X",
-		"trial-balance --org X",
+		"trial-balance --org X", "statement balance --org X", "statement income --org de --by X", "statement cash --org X",
+		"statement vat --org X", "year-end --org X --year 2026 --undo", "year-end --org de --year 2026 --to X",
 	} {
 		args := strings.Fields(line)
 		for i, a := range args {

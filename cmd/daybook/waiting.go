@@ -17,8 +17,9 @@ var longCommands = map[string]string{
 	"jobs edit":   "editing",
 	"jobs retry":  "retrying",
 	"jobs resume": "going on", "migrate up": "migrating", "rules activate": "activating the rules",
-	"rules apply":   "applying the rules",
-	"tasks archive": "archiving", "trial-balance": "adding up",
+	"rules apply":       "applying the rules",
+	"statement balance": "adding up", "statement income": "adding up", "statement cash": "adding up",
+	"statement vat": "adding up", "tasks archive": "archiving", "trial-balance": "adding up",
 }
 
 // showWaiting has the commands of longCommands say that they go on, on the error stream, and never

@@ -25,10 +25,10 @@ func PeriodOf(p models.Period) Period {
 type ClosingItem struct {
 	Code        string   `json:"code" doc:"What is open, such as UNPOSTED_FAILED"`
 	Required    bool     `json:"required" doc:"Whether it has to be done before the period is closed"`
-	Count       int64    `json:"count" doc:"How many there are: documents, periods, entries"`
+	Count       int64    `json:"count" doc:"How many there are: documents, periods, accounts"`
 	Account     string   `json:"account,omitempty"`
 	Currency    string   `json:"currency,omitempty"`
-	AmountMinor string   `json:"amountMinor,omitempty" doc:"Debits less credits, in minor units"`
+	AmountMinor string   `json:"amountMinor,omitempty" doc:"In minor units: debits less credits; of TAX what is owed by the documents and not posted"`
 	Amount      string   `json:"amount,omitempty" doc:"The same as a decimal number" example:"-12.34"`
 	Examples    []string `json:"examples,omitempty" doc:"Ids of documents, or first days of periods, at most 20"`
 	WhatToDo    string   `json:"whatToDo"`

@@ -147,8 +147,8 @@ func AgeingOf(on models.Date, list []models.Aged) Ageing {
 	})}
 }
 
-// StatementLine is a line of a counterparty's statement.
-type StatementLine struct {
+// CounterpartyLine is a line of a counterparty's statement.
+type CounterpartyLine struct {
 	PostingDate string `json:"postingDate,omitempty" format:"date" doc:"Absent: the balance before the first day"`
 	DocumentID  string `json:"documentId,omitempty"`
 	Type        string `json:"type,omitempty"`
@@ -165,13 +165,13 @@ type StatementLine struct {
 // CounterpartyStatement is what a counterparty's documents have posted on accounts with open items.
 type CounterpartyStatement struct {
 	Counterparty string          `json:"counterparty"`
-	Lines        []StatementLine `json:"lines"`
+	Lines        []CounterpartyLine `json:"lines"`
 }
 
 // CounterpartyStatementOf makes the answer of a counterparty's statement.
-func CounterpartyStatementOf(counterparty string, list []models.StatementLine) CounterpartyStatement {
-	return CounterpartyStatement{Counterparty: counterparty, Lines: List(list, func(l *models.StatementLine) StatementLine {
-		return StatementLine{
+func CounterpartyStatementOf(counterparty string, list []models.CounterpartyLine) CounterpartyStatement {
+	return CounterpartyStatement{Counterparty: counterparty, Lines: List(list, func(l *models.CounterpartyLine) CounterpartyLine {
+		return CounterpartyLine{
 			PostingDate: l.PostingDate.String(), DocumentID: l.DocumentID, Type: string(l.Type), Number: l.Number,
 			IssueDate: l.IssueDate.String(), DueDate: l.DueDate.String(), Account: l.Account, Currency: l.Currency,
 			Amount: minor.Decimal(l.Amount, l.Currency), Balance: minor.Decimal(l.Balance, l.Currency),

@@ -12,6 +12,6 @@ func Commands(a *cli.App) []*cobra.Command {
 	return []*cobra.Command{
 		importCommand(a), accountsCommand(a), rulesCommand(a), periodsCommand(a), entriesCommand(a),
 		openItemsCommand(a),
-		trialBalanceCommand(a), auditCommand(a), exportCommand(a),
+		trialBalanceCommand(a), statementCommand(a), yearEndCommand(a), auditCommand(a), exportCommand(a),
 	}
 }

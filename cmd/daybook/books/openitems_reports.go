@@ -51,7 +51,7 @@ func openItemsAgeingCommand(a *cli.App) *cobra.Command {
 
 func openItemsStatementCommand(a *cli.App) *cobra.Command {
 	var org string
-	var o books.StatementOptions
+	var o books.CounterpartyOptions
 	var span spanFlags
 	command := &cobra.Command{
 		Use:   "statement --counterparty NAME --org ORG",

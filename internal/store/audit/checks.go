@@ -42,6 +42,10 @@ var auditChecks = []store.Check{
 		Rule: "what was closed is as it was when it was closed, and closings form a chain of hashes", Stmt: auditClosings,
 	},
 	{
+		Kind: "closed_sums_differ", Rule: "the sums that are kept of closed days are those of their entries",
+		Stmt: auditClosedSums,
+	},
+	{
 		Kind: "confirmation_of_no_posting",
 		Rule: "a confirmation is of an impact that posts, and of no older version than the impact's",
 		Stmt: auditConfirmations,

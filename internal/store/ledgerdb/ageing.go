@@ -32,12 +32,12 @@ SELECT counterparty, account_code, role, currency, items, open_amount::text, not
 // CounterpartyStatement lists what a counterparty's documents have posted on accounts with open
 // items in a span of days, by account and currency, with the balance before it.
 func CounterpartyStatement(ctx context.Context, q store.Querier, org, counterparty string, from, to models.Date,
-) ([]models.StatementLine, error) {
+) ([]models.CounterpartyLine, error) {
 	const stmt = `
 SELECT posting_date, coalesce(impact_id, 0), coalesce(document_id, ''), coalesce(type, ''), coalesce(number, ''), issue_date, due_date, account_code,
        currency, amount::text, balance::text, open_amount::text
   FROM daybook.counterparty_statement($1, $2, $3, $4)`
-	list, err := store.Collect(ctx, q, func(row pgx.CollectableRow) (l models.StatementLine, err error) {
+	list, err := store.Collect(ctx, q, func(row pgx.CollectableRow) (l models.CounterpartyLine, err error) {
 		var texts [3]string
 		err = row.Scan(&l.PostingDate, &l.ImpactID, &l.DocumentID, &l.Type, &l.Number, &l.IssueDate, &l.DueDate, &l.Account,
 			&l.Currency, &texts[0], &texts[1], &texts[2])

@@ -54,8 +54,9 @@ type SpanBalance struct {
 // Balances sums entries by currency and account, in that order, in a span of posting dates.
 // Accounts of the same code of several organizations are added up; where these give it different
 // names or types, the first in order is returned. An account that was never posted to by the end of
-// the span is left out. Without a first or last day the entries alone are read, whatever became of
-// their impacts.
+// the span is left out. Of all accounts of one organization the sums that are kept of closed days are
+// read in place of their entries. Otherwise, without a first or last day, the entries alone are read,
+// whatever became of their impacts.
 func Balances(ctx context.Context, db store.Beginner, f BalanceFilter) (list []SpanBalance, err error) {
 	err = store.ReadSnapshot(ctx, db, func(tx pgx.Tx) error {
 		list, err = balances(ctx, tx, f)
@@ -65,6 +66,9 @@ func Balances(ctx context.Context, db store.Beginner, f BalanceFilter) (list []S
 }
 
 func balances(ctx context.Context, tx pgx.Tx, f BalanceFilter) ([]SpanBalance, error) {
+	if f.OrgID != "" && f.Account == "" {
+		return keptBalances(ctx, tx, f)
+	}
 	if f.From.IsZero() && f.To.IsZero() {
 		return sums(ctx, tx, f)
 	}
@@ -87,6 +91,27 @@ SELECT s.account_code, coalesce(min(a.name), ''), coalesce(min(a.type)::text, ''
  GROUP BY s.currency, s.account_code
  ORDER BY s.currency, s.account_code`
 	return store.Collect(ctx, tx, scanBalance, stmt, f.args(store.Args{}))
+}
+
+// keptBalances is balances of all accounts of an organization, with the sums that are kept.
+func keptBalances(ctx context.Context, tx pgx.Tx, f BalanceFilter) ([]SpanBalance, error) {
+	const stmt = `
+WITH sums AS (
+    SELECT s.account_code, s.currency, s.debit - s.credit AS opening, 0 AS debit, 0 AS credit
+      FROM daybook.account_sums(@org, NULL, @from::date - 1) s WHERE @from::date IS NOT NULL
+     UNION ALL
+    SELECT s.account_code, s.currency, 0, s.debit, s.credit FROM daybook.account_sums(@org, @from, @to) s
+)
+SELECT s.account_code, coalesce(min(a.name), ''), coalesce(min(a.type)::text, ''), s.currency,
+       sum(s.opening)::text, sum(s.debit)::text, sum(s.credit)::text
+  FROM sums s
+  LEFT JOIN daybook.accounts a ON a.org_id = @org AND a.code = s.account_code
+ WHERE @currency = '' OR s.currency = @currency
+ GROUP BY s.currency, s.account_code
+ ORDER BY s.currency, s.account_code`
+	args := f.args(store.Args{})
+	delete(args, "account")
+	return store.Collect(ctx, tx, scanBalance, stmt, args)
 }
 
 func scanBalance(row pgx.CollectableRow) (SpanBalance, error) {

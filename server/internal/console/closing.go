@@ -16,6 +16,7 @@ const adjustmentsShown = 50
 var closingWords = map[models.ClosingCode]string{
 	models.ClosingFailed: "Documents that failed", models.ClosingWaiting: "Documents that wait to be posted",
 	models.ClosingOpenBefore: "Open periods before it", models.ClosingUndated: "Documents of which Daybook knows no date",
+	models.ClosingUnreconciled: "Payments and credit notes that are open", models.ClosingTax: "Documents with other taxes than are posted",
 	models.ClosingSuspense: "Suspense account with a balance", models.ClosingRounding: "Rounding account with a balance",
 }
 
@@ -91,6 +92,10 @@ func openItemOf(r *request, org string, p models.Period, i models.ClosingItem) o
 		page = func(example string) string { return r.link("period", "org", org, "from", example) }
 	case models.ClosingSuspense, models.ClosingRounding:
 		o.Address = r.link("accounts", "org", org, "account", i.Account, "currency", i.Currency, "to", p.EndsOn.String())
+	case models.ClosingUnreconciled:
+		o.Address = r.link("open-items", "org", org, "on", p.EndsOn.String())
+	case models.ClosingTax:
+		o.Address = r.link("vat", "org", org, "from", p.StartsOn.String(), "to", p.EndsOn.String())
 	case models.ClosingUndated:
 	}
 	for _, example := range i.Examples {

@@ -28,6 +28,7 @@ func (c *console) ledger() {
 	c.openItems()
 	c.entries()
 	c.trialBalance()
+	c.statements()
 	c.accounts()
 	c.rules()
 	c.periods()

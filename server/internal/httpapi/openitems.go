@@ -143,7 +143,7 @@ type getCounterpartyStatementOutput struct {
 
 func (s *server) getCounterpartyStatement(ctx context.Context, in *getCounterpartyStatementInput,
 ) (*getCounterpartyStatementOutput, error) {
-	o := books.StatementOptions{Counterparty: in.Counterparty}
+	o := books.CounterpartyOptions{Counterparty: in.Counterparty}
 	var err error
 	if o.From, err = day("query.from", in.From); err != nil {
 		return nil, err

@@ -143,6 +143,7 @@ func newServer(o Options) (*server, *http.ServeMux) {
 	s.imports()
 	s.periods()
 	s.openItems()
+	s.statements()
 	s.received()
 	s.stats()
 	s.notifications()

@@ -42,7 +42,7 @@ const (
 // Write prints HTML as PDF, on pages of A4 with numbers. What it prints of HTML: h1 to h3, p, div,
 // ul, ol, li, hr, br, b and strong; tables with thead (again on each page), tbody, tfoot and
 // colspan, in which the class "number" puts a cell to the right and is never wrapped, and rows of
-// the classes opening, closing and total are bold; header and footer, which stand on each page, of
+// the classes opening, closing, section, total and result are bold; header and footer, which stand on each page, of
 // which an element of the class "right" goes to the right. The class "landscape" of body turns the
 // pages. The title becomes the file's. Everything else is its text alone: no style sheet, picture
 // or script is read. Text runs from left to right, a character after the other: scripts that join

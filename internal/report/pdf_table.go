@@ -72,8 +72,8 @@ func (p *printer) rows(n *html.Node) (head, rows []tableRow) {
 			continue
 		}
 		r := tableRow{head: tr.Parent.DataAtom == atom.Thead}
-		r.ruled = hasClass(tr, "total") || hasClass(tr, "closing") || tr.Parent.DataAtom == atom.Tfoot
-		r.strong = r.head || r.ruled || hasClass(tr, "opening")
+		r.ruled = hasClass(tr, "total") || hasClass(tr, "result") || hasClass(tr, "closing") || tr.Parent.DataAtom == atom.Tfoot
+		r.strong = r.head || r.ruled || hasClass(tr, "opening") || hasClass(tr, "section")
 		for td := range tr.ChildNodes() {
 			if td.Type == html.ElementNode && (td.DataAtom == atom.Td || td.DataAtom == atom.Th) &&
 				len(r.cells) < maxColumns {

@@ -1,0 +1,66 @@
+package report
+
+import (
+	"bytes"
+	"encoding/csv"
+	"fmt"
+	"io"
+	"time"
+)
+
+// WriteCSV writes the rows of all tables, which have the same columns, as CSV: the table's caption
+// as the currency, what the row is, and its values. Amounts are plain decimal numbers. A text that a
+// spreadsheet would take for a formula has an apostrophe before it.
+func (r *Report) WriteCSV(w io.Writer) error {
+	out := csv.NewWriter(w)
+	for i := range r.Tables {
+		t := &r.Tables[i]
+		if i == 0 {
+			head := []string{"currency", "line"}
+			for _, c := range t.Columns {
+				head = append(head, c.ID)
+			}
+			if err := out.Write(head); err != nil {
+				return err
+			}
+		}
+		for _, row := range t.Rows {
+			line := string(row.Kind)
+			if line == "" {
+				line = "account"
+			}
+			values := []string{t.Caption, line}
+			for _, c := range row.Cells {
+				values = append(values, guarded(c))
+			}
+			if err := out.Write(values); err != nil {
+				return err
+			}
+		}
+	}
+	out.Flush()
+	return out.Error()
+}
+
+// guarded is the value of a cell; a text that begins like a formula has an apostrophe before it.
+func guarded(c Cell) string {
+	if !c.Number && c.Value != "" && bytes.IndexByte([]byte("=+-@\t\r"), c.Value[0]) >= 0 {
+		return "'" + c.Value
+	}
+	return c.Value
+}
+
+// WritePDF prints the report by the built-in template.
+func (r *Report) WritePDF(w io.Writer, madeAt time.Time) error {
+	templates, err := OpenTemplates("")
+	if err != nil {
+		return err
+	}
+	r.MadeAt = madeAt.UTC().Format("2006-01-02 15:04 UTC")
+	var page bytes.Buffer
+	if err := templates.Write(&page, r); err != nil {
+		return fmt.Errorf("make the page: %w", err)
+	}
+	_, err = PDF{MadeAt: madeAt}.Write(w, &page)
+	return err
+}

@@ -1,0 +1,708 @@
+-- Chapter 33: statements: the balance sheet, the income statement, the statement of cash and the VAT
+-- summary, the sums of closed days that they add up, and the year-end close.
+--
+-- SQLSTATE: DB010 the request is invalid.
+
+-- +goose Up
+-- +goose StatementBegin
+
+-- Closed days whose sums are kept: the spans of daybook.closed_spans. They are made when a
+-- transaction that closes days commits, and removed when one of their days opens, in the same
+-- transaction. Only the functions of this chapter write them.
+CREATE TABLE daybook.closed_sum_spans (
+    org_id       text COLLATE "C" NOT NULL,
+    starts_on    date NOT NULL,
+    ends_on      date NOT NULL,
+    tax_accounts text[] COLLATE "C" NOT NULL,
+    kept_at      timestamptz NOT NULL DEFAULT clock_timestamp(),
+    PRIMARY KEY (org_id, starts_on),
+    CHECK (starts_on <= ends_on)
+);
+COMMENT ON TABLE daybook.closed_sum_spans IS 'Closed days whose sums are kept, so that a statement need not read their entries';
+COMMENT ON COLUMN daybook.closed_sum_spans.tax_accounts IS 'The accounts that had the role tax: closed_tax_differences holds for these';
+
+CREATE TABLE daybook.closed_sums (
+    org_id       text COLLATE "C" NOT NULL,
+    starts_on    date NOT NULL,
+    account_code text COLLATE "C" NOT NULL,
+    currency     text NOT NULL,
+    year_end     boolean NOT NULL,
+    debit        numeric NOT NULL,
+    credit       numeric NOT NULL,
+    PRIMARY KEY (org_id, starts_on, account_code, currency, year_end),
+    FOREIGN KEY (org_id, starts_on) REFERENCES daybook.closed_sum_spans ON DELETE CASCADE
+);
+COMMENT ON TABLE daybook.closed_sums IS 'What was posted to an account on closed days, in minor units';
+COMMENT ON COLUMN daybook.closed_sums.year_end IS 'Posted by a year-end close: the income statement leaves it out';
+
+-- Entries without a dimension are not in it: they are what is left of closed_sums.
+CREATE TABLE daybook.closed_dimension_sums (
+    org_id       text COLLATE "C" NOT NULL,
+    starts_on    date NOT NULL,
+    account_code text COLLATE "C" NOT NULL,
+    currency     text NOT NULL,
+    year_end     boolean NOT NULL,
+    dimensions   jsonb NOT NULL,
+    debit        numeric NOT NULL,
+    credit       numeric NOT NULL,
+    FOREIGN KEY (org_id, starts_on) REFERENCES daybook.closed_sum_spans ON DELETE CASCADE
+);
+CREATE INDEX closed_dimension_sums_span ON daybook.closed_dimension_sums (org_id, starts_on);
+COMMENT ON TABLE daybook.closed_dimension_sums IS 'closed_sums of the entries that have dimensions, by all of these';
+
+-- What documents stated of taxes, by impact, when the days on which they are posted were closed. A
+-- row stays when its impact is reversed later: it says what the reversal takes back.
+CREATE TABLE daybook.closed_taxes (
+    impact_id bigint NOT NULL,
+    currency  text NOT NULL,
+    direction text NOT NULL,
+    country   text NOT NULL,
+    category  text NOT NULL,
+    code      text NOT NULL,
+    rate      numeric NOT NULL,
+    base      numeric NOT NULL,
+    tax       numeric NOT NULL
+);
+CREATE INDEX closed_taxes_impact ON daybook.closed_taxes (impact_id);
+COMMENT ON TABLE daybook.closed_taxes IS 'What documents stated of taxes when the days of their impacts were closed, in minor units';
+
+CREATE TABLE daybook.closed_tax_sums (
+    org_id    text COLLATE "C" NOT NULL,
+    starts_on date NOT NULL,
+    currency  text NOT NULL,
+    direction text NOT NULL,
+    country   text NOT NULL,
+    category  text NOT NULL,
+    code      text NOT NULL,
+    rate      numeric NOT NULL,
+    documents bigint NOT NULL,
+    base      numeric NOT NULL,
+    tax       numeric NOT NULL,
+    FOREIGN KEY (org_id, starts_on) REFERENCES daybook.closed_sum_spans ON DELETE CASCADE
+);
+CREATE INDEX closed_tax_sums_span ON daybook.closed_tax_sums (org_id, starts_on);
+COMMENT ON TABLE daybook.closed_tax_sums IS 'What documents stated of taxes on closed days, in minor units';
+
+CREATE TABLE daybook.closed_tax_differences (
+    org_id      text COLLATE "C" NOT NULL,
+    starts_on   date NOT NULL,
+    document_id text COLLATE "C" NOT NULL,
+    currency    text NOT NULL,
+    stated      numeric NOT NULL,
+    posted      numeric NOT NULL,
+    PRIMARY KEY (org_id, starts_on, document_id, currency),
+    FOREIGN KEY (org_id, starts_on) REFERENCES daybook.closed_sum_spans ON DELETE CASCADE
+);
+COMMENT ON TABLE daybook.closed_tax_differences IS 'Documents of closed days that stated another tax than was posted, in minor units; positive: owed';
+
+-- The days from one to another whose sums are not kept, as spans without a gap between kept ones.
+CREATE FUNCTION daybook.unkept_spans(org_id text, from_day date, to_day date)
+    RETURNS TABLE (first_day date, last_day date)
+    LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+    WITH kept AS (
+        SELECT k.starts_on, k.ends_on FROM daybook.closed_sum_spans k
+         WHERE k.org_id = unkept_spans.org_id AND k.starts_on >= from_day AND k.ends_on <= to_day
+    )
+    SELECT p.first_day, p.last_day
+      FROM (SELECT coalesce(lag(kept.ends_on) OVER (ORDER BY kept.starts_on) + 1, from_day), kept.starts_on - 1 FROM kept
+             UNION ALL
+            SELECT coalesce(max(kept.ends_on) + 1, from_day), to_day FROM kept) AS p (first_day, last_day)
+     WHERE p.first_day <= p.last_day
+$$;
+
+-- What was posted on days from one to another, from the entries alone. Each call is planned for its
+-- days: few impacts are looked up one by one, and many are read in bulk.
+CREATE FUNCTION daybook.entry_sums(org_id text, from_day date, to_day date)
+    RETURNS TABLE (account_code text, currency text, year_end boolean, dimensions jsonb, debit numeric, credit numeric)
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan SET jit = off
+AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
+    SELECT e.account_code, e.currency, e.rule_line_id = 'year-end', e.dimensions,
+           coalesce(sum(e.amount_minor) FILTER (WHERE e.side = 'debit'), 0),
+           coalesce(sum(e.amount_minor) FILTER (WHERE e.side = 'credit'), 0)
+      FROM daybook.impacts i
+      JOIN daybook.entries e ON e.impact_id = i.id
+     WHERE i.org_id = entry_sums.org_id AND i.posting_date BETWEEN from_day AND to_day
+     GROUP BY 1, 2, 3, 4;
+END
+$$;
+
+-- What was posted to each account from one day to another, debits and credits in minor units; null:
+-- from the beginning, or to the end. by_key splits the sums by the values of a dimension (value is
+-- empty where an entry has none), where_key and where_value select the entries with a value of one
+-- (an empty value: those without). Closed days are read from the sums that are kept of them.
+CREATE FUNCTION daybook.account_sums(
+    org_id      text,
+    from_day    date DEFAULT NULL,
+    to_day      date DEFAULT NULL,
+    by_key      text DEFAULT NULL,
+    where_key   text DEFAULT NULL,
+    where_value text DEFAULT NULL
+) RETURNS TABLE (account_code text, currency text, year_end boolean, value text, debit numeric, credit numeric)
+    LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+    WITH span AS (
+        SELECT coalesce(from_day, '-infinity') AS first_day, coalesce(to_day, 'infinity') AS last_day,
+               by_key IS NULL AND where_key IS NULL AS plain
+    ), kept AS (
+        SELECT k.starts_on, span.plain FROM span
+          JOIN daybook.closed_sum_spans k ON k.starts_on >= span.first_day AND k.ends_on <= span.last_day
+         WHERE k.org_id = account_sums.org_id
+    ), sums AS (
+        SELECT k.account_code, k.currency, k.year_end, NULL::jsonb AS dimensions, k.debit, k.credit
+          FROM kept JOIN daybook.closed_sums k ON k.org_id = account_sums.org_id AND k.starts_on = kept.starts_on
+         UNION ALL
+        -- What has dimensions is moved from the entries that have none.
+        SELECT k.account_code, k.currency, k.year_end, moved.dimensions, moved.sign * k.debit, moved.sign * k.credit
+          FROM kept JOIN daybook.closed_dimension_sums k ON k.org_id = account_sums.org_id AND k.starts_on = kept.starts_on
+         CROSS JOIN LATERAL (VALUES (k.dimensions, 1), (NULL, -1)) AS moved (dimensions, sign)
+         WHERE NOT kept.plain
+         UNION ALL
+        SELECT e.account_code, e.currency, e.year_end, e.dimensions, e.debit, e.credit
+          FROM span CROSS JOIN LATERAL daybook.unkept_spans(account_sums.org_id, span.first_day, span.last_day) u
+         CROSS JOIN LATERAL daybook.entry_sums(account_sums.org_id, u.first_day, u.last_day) e
+    )
+    SELECT s.account_code, s.currency, s.year_end, coalesce(s.dimensions ->> by_key, ''), sum(s.debit), sum(s.credit)
+      FROM sums s
+     WHERE where_key IS NULL OR coalesce(s.dimensions ->> where_key, '') = coalesce(where_value, '')
+     GROUP BY 1, 2, 3, 4
+    -- An account to which only entries were posted that are counted elsewhere.
+    HAVING sum(s.debit) <> 0 OR sum(s.credit) <> 0
+$$;
+COMMENT ON FUNCTION daybook.account_sums IS
+    'What was posted to each account from one day to another, in minor units, also by the values of a dimension; closed days from the sums that are kept';
+
+-- A line of a statement: account (one account), section (the total of a heading), total (of a type,
+-- or of liabilities and equity), result (income less expense) or earlier_result. Amounts are in
+-- minor units, and positive on the side that the type grows on. Lines are in order by currency and
+-- place, whose order is that of bytes.
+CREATE TYPE daybook.statement_line AS (
+    place        text,
+    kind         text,
+    currency     text,
+    type         text,
+    section      text,
+    account_code text,
+    name         text,
+    value        text,
+    amount       numeric
+);
+
+-- Adds to lines of accounts, and of results, the totals of their sections and types.
+CREATE FUNCTION daybook.add_statement_totals(org_id text, lines daybook.statement_line[])
+    RETURNS SETOF daybook.statement_line
+    LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+    WITH chart AS (
+        SELECT a.code, a.type::text, a.section, a.name,
+               min(a.code) OVER (PARTITION BY a.type, a.section) AS section_code
+          FROM daybook.accounts a WHERE a.org_id = add_statement_totals.org_id
+    ), placed AS (
+        SELECT l.kind, l.currency, coalesce(l.type, c.type, 'asset') AS type, coalesce(c.section, l.section, '') AS section, l.account_code,
+               coalesce(c.name, l.name, '') AS name, l.value, l.amount,
+               CASE coalesce(l.type, c.type, 'asset') WHEN 'asset' THEN '1' WHEN 'liability' THEN '2' WHEN 'equity' THEN '3' WHEN 'income' THEN '4' ELSE '5' END AS part,
+               coalesce(c.section_code, CASE WHEN l.kind = 'account' THEN '' ELSE '~' || l.kind END) AS section_code
+          FROM unnest(lines) l LEFT JOIN chart c ON c.code = l.account_code
+    )
+    SELECT p.part || ' ' || p.section_code || E'\x01' || p.account_code, p.kind, p.currency, p.type, p.section, p.account_code, p.name, p.value, p.amount
+      FROM placed p
+     WHERE p.amount <> 0
+     UNION ALL
+    SELECT p.part || ' ' || p.section_code || E'\x02', 'section', p.currency, p.type, p.section, '', 'Total ' || p.section, p.value, sum(p.amount)
+      FROM placed p
+     WHERE p.section <> ''
+     GROUP BY p.part, p.section_code, p.currency, p.type, p.section, p.value
+     UNION ALL
+    SELECT p.part || '~', 'total', p.currency, p.type, '', '',
+           'Total ' || CASE p.type WHEN 'asset' THEN 'assets' WHEN 'liability' THEN 'liabilities' WHEN 'expense' THEN 'expenses' ELSE p.type END, p.value, sum(p.amount)
+      FROM placed p
+     GROUP BY p.part, p.currency, p.type, p.value
+$$;
+
+-- What an organization has, owes and owns at the end of a day. Income less expense that no year-end
+-- close has moved to equity is a line of equity, so that both sides are equal.
+CREATE FUNCTION daybook.balance_sheet(
+    org_id      text,
+    on_day      date DEFAULT NULL,
+    by_key      text DEFAULT NULL,
+    where_key   text DEFAULT NULL,
+    where_value text DEFAULT NULL
+) RETURNS SETOF daybook.statement_line
+    LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+    WITH sums AS (
+        SELECT coalesce(a.type::text, 'asset') AS type, s.account_code, s.currency, s.value, sum(s.debit - s.credit) AS amount
+          FROM daybook.account_sums(balance_sheet.org_id, NULL, on_day, by_key, where_key, where_value) s
+          LEFT JOIN daybook.accounts a ON a.org_id = balance_sheet.org_id AND a.code = s.account_code
+         GROUP BY 1, 2, 3, 4
+    ), results AS (
+        SELECT s.currency, s.value, -sum(s.amount) AS amount FROM sums s WHERE s.type IN ('income', 'expense') GROUP BY 1, 2
+    ), of_year AS (
+        SELECT s.currency, s.value, sum(s.credit - s.debit) AS amount
+          FROM daybook.account_sums(balance_sheet.org_id, date_trunc('year', coalesce(on_day, current_date))::date, on_day, by_key, where_key, where_value) s
+          JOIN daybook.accounts a ON a.org_id = balance_sheet.org_id AND a.code = s.account_code AND a.type IN ('income', 'expense')
+         GROUP BY 1, 2
+    ), lines AS (
+        SELECT (NULL, 'account', s.currency, s.type, '', s.account_code, '', s.value, CASE s.type WHEN 'asset' THEN s.amount ELSE -s.amount END)::daybook.statement_line AS line
+          FROM sums s WHERE s.type NOT IN ('income', 'expense')
+         UNION ALL
+        SELECT (NULL, 'earlier_result', r.currency, 'equity', '', '', 'Result of earlier years', r.value, r.amount - coalesce(y.amount, 0))::daybook.statement_line
+          FROM results r LEFT JOIN of_year y USING (currency, value)
+         UNION ALL
+        SELECT (NULL, 'result', y.currency, 'equity', '', '', 'Result of the year', y.value, y.amount)::daybook.statement_line FROM of_year y
+    ), totals AS (
+        SELECT t.* FROM daybook.add_statement_totals(balance_sheet.org_id, (SELECT array_agg(l.line) FROM lines l)) t
+    )
+    SELECT x.*
+      FROM (SELECT * FROM totals
+             UNION ALL
+            SELECT '3~~', 'total', t.currency, '', '', '', 'Total liabilities and equity', t.value, sum(t.amount)
+              FROM totals t WHERE t.kind = 'total' AND t.type IN ('liability', 'equity')
+             GROUP BY t.currency, t.value) x
+     ORDER BY x.currency, x.place COLLATE "C", x.value COLLATE "C"
+$$;
+COMMENT ON FUNCTION daybook.balance_sheet IS
+    'Assets, liabilities and equity at the end of a day (null: of all that is posted), with totals and the result that no year-end close has moved';
+
+-- What an organization earned and spent from one day to another, without what year-end closes moved.
+CREATE FUNCTION daybook.income_statement(
+    org_id      text,
+    from_day    date DEFAULT NULL,
+    to_day      date DEFAULT NULL,
+    by_key      text DEFAULT NULL,
+    where_key   text DEFAULT NULL,
+    where_value text DEFAULT NULL
+) RETURNS SETOF daybook.statement_line
+    LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+    WITH lines AS (
+        SELECT (NULL, 'account', s.currency, a.type::text, '', s.account_code, '', s.value,
+                CASE a.type WHEN 'income' THEN s.credit - s.debit ELSE s.debit - s.credit END)::daybook.statement_line AS line
+          FROM daybook.account_sums(income_statement.org_id, from_day, to_day, by_key, where_key, where_value) s
+          JOIN daybook.accounts a ON a.org_id = income_statement.org_id AND a.code = s.account_code AND a.type IN ('income', 'expense')
+         WHERE NOT s.year_end
+    ), totals AS (
+        SELECT t.* FROM daybook.add_statement_totals(income_statement.org_id, (SELECT array_agg(l.line) FROM lines l)) t
+    )
+    SELECT x.*
+      FROM (SELECT * FROM totals
+             UNION ALL
+            SELECT '5~~', 'result', t.currency, '', '', '', 'Result', t.value, sum(CASE t.type WHEN 'income' THEN t.amount ELSE -t.amount END)
+              FROM totals t WHERE t.kind = 'total'
+             GROUP BY t.currency, t.value) x
+     ORDER BY x.currency, x.place COLLATE "C", x.value COLLATE "C"
+$$;
+COMMENT ON FUNCTION daybook.income_statement IS
+    'Income and expense from one day to another, with totals and the result; what year-end closes moved is left out';
+
+-- The money at hand (accounts with the role cash): before, what came in and went out, after.
+CREATE FUNCTION daybook.cash_statement(org_id text, from_day date DEFAULT NULL, to_day date DEFAULT NULL)
+    RETURNS TABLE (kind text, currency text, account_code text, name text, opening numeric, paid_in numeric, paid_out numeric, closing numeric)
+    LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+    WITH sums AS (
+        SELECT s.currency, s.account_code, s.debit - s.credit AS opening, 0 AS paid_in, 0 AS paid_out
+          FROM daybook.account_sums(cash_statement.org_id, NULL, from_day - 1) s WHERE from_day IS NOT NULL
+         UNION ALL
+        SELECT s.currency, s.account_code, 0, s.debit, s.credit FROM daybook.account_sums(cash_statement.org_id, from_day, to_day) s
+    )
+    SELECT CASE grouping(a.code) WHEN 0 THEN 'account' ELSE 'total' END, s.currency, coalesce(a.code, ''),
+           CASE grouping(a.code) WHEN 0 THEN min(a.name) ELSE 'Total' END, sum(s.opening), sum(s.paid_in), sum(s.paid_out), sum(s.opening + s.paid_in - s.paid_out)
+      FROM sums s
+      JOIN daybook.accounts a ON a.org_id = cash_statement.org_id AND a.code = s.account_code AND a.role = 'cash'
+     GROUP BY GROUPING SETS ((s.currency, a.code), (s.currency))
+     ORDER BY s.currency, grouping(a.code), a.code
+$$;
+COMMENT ON FUNCTION daybook.cash_statement IS
+    'What the accounts with the role cash had before a day, what came in and went out until another, and what they had then';
+
+-- The codes of the accounts with the role tax.
+CREATE FUNCTION daybook.tax_accounts(org_id text) RETURNS text[]
+    LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT coalesce(array_agg(a.code ORDER BY a.code), '{}') FROM daybook.accounts a WHERE a.org_id = tax_accounts.org_id AND a.role = 'tax'
+$$;
+
+-- What the documents state of taxes that are posted on days from one to another, as they are now. A
+-- credit note or refund takes back, whose amounts are positive. direction says whose tax it is: out,
+-- that of sales, or in, that of purchases; for a payment it is that of the money, so the other one.
+CREATE FUNCTION daybook.live_taxes(org_id text, from_day date, to_day date)
+    RETURNS TABLE (document_id text, impact_id bigint, currency text, direction text, country text, category text, code text, rate numeric, base numeric, tax numeric)
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan SET jit = off
+AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
+    SELECT i.document_id, i.id, d.currency,
+           CASE WHEN d.type <> 'payment' THEN d.direction WHEN d.direction = 'in' THEN 'out' ELSE 'in' END,
+           coalesce(d.content ->> 'country', ''), coalesce(t.value ->> 'category', ''), coalesce(t.value ->> 'code', ''),
+           trim_scale(coalesce((t.value ->> 'rate')::numeric, (t.value ->> 'rate_bp')::numeric / 100, 0)),
+           sum(CASE WHEN d.type IN ('credit_note', 'refund') THEN -1 ELSE 1 END * coalesce((t.value ->> 'base')::numeric, 0)),
+           sum(CASE WHEN d.type IN ('credit_note', 'refund') THEN -1 ELSE 1 END * coalesce((t.value ->> 'amount')::numeric, 0))
+      FROM daybook.impacts i
+      JOIN daybook.documents d ON d.org_id = i.org_id AND d.id = i.document_id
+     CROSS JOIN LATERAL jsonb_array_elements(CASE jsonb_typeof(d.content -> 'taxes') WHEN 'array' THEN d.content -> 'taxes' END) t
+     WHERE i.org_id = live_taxes.org_id AND i.posting_date BETWEEN from_day AND to_day AND i.kind = 'post' AND i.entry_count > 0
+       AND NOT EXISTS (SELECT FROM daybook.impacts x WHERE x.org_id = i.org_id AND x.document_id = i.document_id AND x.seq = i.seq + 1)
+     GROUP BY 1, 2, 3, 4, 5, 6, 7, 8;
+END
+$$;
+
+-- What was stated of taxes on days from one to another, by impact: by documents as they are now, or,
+-- of closed days, as they were at the closing, less what reversals took back of that.
+CREATE FUNCTION daybook.stated_taxes(org_id text, from_day date, to_day date)
+    RETURNS TABLE (document_id text, currency text, direction text, country text, category text, code text, rate numeric, documents integer, base numeric, tax numeric)
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan SET jit = off
+AS $$
+#variable_conflict use_column
+DECLARE
+    _org CONSTANT text := stated_taxes.org_id;
+    -- The days are of one kept span, or of none.
+    _kept CONSTANT boolean := EXISTS (SELECT FROM daybook.closed_sum_spans k WHERE k.org_id = _org AND from_day BETWEEN k.starts_on AND k.ends_on);
+BEGIN
+    RETURN QUERY
+    SELECT l.document_id, l.currency, l.direction, l.country, l.category, l.code, l.rate, 1, l.base, l.tax
+      FROM daybook.live_taxes(_org, from_day, to_day) l WHERE NOT _kept
+     UNION ALL
+    SELECT i.document_id, k.currency, k.direction, k.country, k.category, k.code, k.rate, 1, k.base, k.tax
+      FROM daybook.impacts i JOIN daybook.closed_taxes k ON k.impact_id = i.id
+     WHERE i.org_id = _org AND i.posting_date BETWEEN from_day AND to_day
+       AND (_kept OR EXISTS (SELECT FROM daybook.impacts x WHERE x.org_id = _org AND x.document_id = i.document_id AND x.seq = i.seq + 1))
+     UNION ALL
+    SELECT r.document_id, k.currency, k.direction, k.country, k.category, k.code, k.rate, -1, -k.base, -k.tax
+      FROM daybook.impacts r
+      JOIN daybook.impacts p ON p.org_id = _org AND p.document_id = r.document_id AND p.seq = r.previous_seq
+      JOIN daybook.closed_taxes k ON k.impact_id = p.id
+     WHERE r.org_id = _org AND r.posting_date BETWEEN from_day AND to_day AND r.kind = 'reverse';
+END
+$$;
+
+-- The days from one to another as spans that are kept or not, each of one kept span at most. These
+-- are days whose taxes are not read from sums.
+CREATE FUNCTION daybook.unkept_parts(org_id text, from_day date, to_day date)
+    RETURNS TABLE (first_day date, last_day date)
+    LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+    WITH spans AS (
+        SELECT u.first_day, u.last_day FROM daybook.unkept_spans(unkept_parts.org_id, from_day, to_day) u
+    ), cuts AS (
+        SELECT s.first_day AS day, s.last_day FROM spans s
+         UNION
+        SELECT c.day, s.last_day FROM spans s JOIN daybook.closed_sum_spans k ON k.org_id = unkept_parts.org_id
+         CROSS JOIN LATERAL (VALUES (k.starts_on), (k.ends_on + 1)) AS c (day)
+         WHERE c.day > s.first_day AND c.day <= s.last_day
+    )
+    SELECT c.day, coalesce(lead(c.day) OVER (PARTITION BY c.last_day ORDER BY c.day) - 1, c.last_day) FROM cuts c
+$$;
+
+-- Documents whose taxes, as they state them, are not what is posted to accounts with the role tax on
+-- the same days, from the documents and entries themselves. Positive amounts are owed.
+CREATE FUNCTION daybook.plain_tax_differences(org_id text, from_day date, to_day date)
+    RETURNS TABLE (document_id text, currency text, stated numeric, posted numeric)
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan SET jit = off
+AS $$
+#variable_conflict use_column
+DECLARE
+    _org   CONSTANT text := plain_tax_differences.org_id;
+    _codes CONSTANT text[] := daybook.tax_accounts(_org);
+BEGIN
+    RETURN QUERY
+    SELECT x.document_id, x.currency, sum(x.stated), sum(x.posted)
+      FROM (SELECT s.document_id, s.currency, CASE s.direction WHEN 'out' THEN s.tax ELSE -s.tax END AS stated, 0 AS posted
+              FROM daybook.stated_taxes(_org, from_day, to_day) s
+             UNION ALL
+            SELECT i.document_id, e.currency, 0, CASE e.side WHEN 'credit' THEN e.amount_minor ELSE -e.amount_minor END
+              FROM daybook.impacts i JOIN daybook.entries e ON e.impact_id = i.id
+             WHERE i.org_id = _org AND i.posting_date BETWEEN from_day AND to_day AND e.account_code = ANY (_codes)) x
+     GROUP BY 1, 2
+    HAVING sum(x.stated) <> sum(x.posted);
+END
+$$;
+
+-- Documents whose taxes from one day to another, as they state them, are not what is posted to
+-- accounts with the role tax: the greatest differences first. Positive amounts are owed.
+CREATE FUNCTION daybook.vat_differences(org_id text, from_day date DEFAULT NULL, to_day date DEFAULT NULL)
+    RETURNS TABLE (document_id text, currency text, stated numeric, posted numeric)
+    LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+    WITH span AS (
+        SELECT coalesce(from_day, '-infinity') AS first_day, coalesce(to_day, 'infinity') AS last_day
+    ), kept AS (
+        SELECT k.starts_on, k.ends_on, k.tax_accounts = daybook.tax_accounts(vat_differences.org_id) AS same_accounts
+          FROM span JOIN daybook.closed_sum_spans k ON k.starts_on >= span.first_day AND k.ends_on <= span.last_day
+         WHERE k.org_id = vat_differences.org_id
+    ), parts AS (
+        SELECT u.first_day, u.last_day FROM span CROSS JOIN LATERAL daybook.unkept_parts(vat_differences.org_id, span.first_day, span.last_day) u
+         UNION ALL
+        SELECT kept.starts_on, kept.ends_on FROM kept WHERE NOT kept.same_accounts
+    ), differences AS (
+        SELECT k.document_id, k.currency, k.stated, k.posted
+          FROM kept JOIN daybook.closed_tax_differences k ON k.org_id = vat_differences.org_id AND k.starts_on = kept.starts_on
+         WHERE kept.same_accounts
+         UNION ALL
+        SELECT p.document_id, p.currency, p.stated, p.posted
+          FROM parts CROSS JOIN LATERAL daybook.plain_tax_differences(vat_differences.org_id, parts.first_day, parts.last_day) p
+    )
+    SELECT d.document_id, d.currency, sum(d.stated), sum(d.posted)
+      FROM differences d
+     GROUP BY 1, 2
+    HAVING sum(d.stated) <> sum(d.posted)
+     ORDER BY abs(sum(d.stated) - sum(d.posted)) DESC, 1, 2
+$$;
+COMMENT ON FUNCTION daybook.vat_differences IS
+    'Documents whose taxes, as they state them, are not what is posted to accounts with the role tax, in minor units; positive: owed';
+
+-- Taxes from one day to another, in minor units. kind says what a row is:
+--
+--   stated        what documents state, by whose tax it is (direction out: of sales, in: of purchases),
+--                 country, category, code and rate; the tax of either direction is positive
+--   stated_total  what is owed by that: that of sales less that of purchases
+--   posted        what is posted to an account with the role tax: credits less debits
+--   posted_total  the sum of these
+--   difference    stated_total less posted_total; daybook.vat_differences says which documents cause it
+CREATE FUNCTION daybook.vat_summary(org_id text, from_day date DEFAULT NULL, to_day date DEFAULT NULL)
+    RETURNS TABLE (kind text, currency text, direction text, country text, category text, code text, rate numeric,
+                   account_code text, name text, documents bigint, base numeric, tax numeric)
+    LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+    WITH span AS (
+        SELECT coalesce(from_day, '-infinity') AS first_day, coalesce(to_day, 'infinity') AS last_day
+    ), taxes AS (
+        SELECT k.currency, k.direction, k.country, k.category, k.code, k.rate, k.documents, k.base, k.tax
+          FROM span JOIN daybook.closed_sum_spans c ON c.starts_on >= span.first_day AND c.ends_on <= span.last_day
+          JOIN daybook.closed_tax_sums k ON k.org_id = c.org_id AND k.starts_on = c.starts_on
+         WHERE c.org_id = vat_summary.org_id
+         UNION ALL
+        SELECT s.currency, s.direction, s.country, s.category, s.code, s.rate, s.documents, s.base, s.tax
+          FROM span CROSS JOIN LATERAL daybook.unkept_parts(vat_summary.org_id, span.first_day, span.last_day) u
+         CROSS JOIN LATERAL daybook.stated_taxes(vat_summary.org_id, u.first_day, u.last_day) s
+    ), stated AS (
+        SELECT t.currency, t.direction, t.country, t.category, t.code, t.rate, sum(t.documents)::bigint AS documents, sum(t.base) AS base, sum(t.tax) AS tax
+          FROM taxes t GROUP BY 1, 2, 3, 4, 5, 6
+        HAVING sum(t.base) <> 0 OR sum(t.tax) <> 0 OR sum(t.documents) <> 0
+    ), posted AS (
+        SELECT s.currency, a.code, a.name, sum(s.credit - s.debit) AS tax
+          FROM daybook.account_sums(vat_summary.org_id, from_day, to_day) s
+          JOIN daybook.accounts a ON a.org_id = vat_summary.org_id AND a.code = s.account_code AND a.role = 'tax'
+         GROUP BY 1, 2, 3
+    ), totals AS (
+        SELECT x.currency, sum(x.stated) AS stated, sum(x.posted) AS posted
+          FROM (SELECT s.currency, CASE s.direction WHEN 'out' THEN s.tax ELSE -s.tax END AS stated, 0 AS posted FROM stated s
+                 UNION ALL
+                SELECT p.currency, 0, p.tax FROM posted p) x
+         GROUP BY 1
+    )
+    SELECT r.kind, r.currency, r.direction, r.country, r.category, r.code, r.rate, r.account_code, r.name, r.documents, r.base, r.tax
+      FROM (SELECT 1 AS part, 'stated' AS kind, s.currency, s.direction, s.country, s.category, s.code, s.rate, '' AS account_code, '' AS name, s.documents, s.base, s.tax FROM stated s
+             UNION ALL
+            SELECT 2, 'stated_total', t.currency, '', '', '', '', NULL, '', 'Tax that documents state', NULL, NULL, t.stated FROM totals t
+             UNION ALL
+            SELECT 3, 'posted', p.currency, '', '', '', '', NULL, p.code, p.name, NULL, NULL, p.tax FROM posted p
+             UNION ALL
+            SELECT 4, 'posted_total', t.currency, '', '', '', '', NULL, '', 'Tax that is posted', NULL, NULL, t.posted FROM totals t
+             UNION ALL
+            SELECT 5, 'difference', t.currency, '', '', '', '', NULL, '', 'Difference', NULL, NULL, t.stated - t.posted FROM totals t) r
+     ORDER BY r.currency, r.part, r.direction DESC, r.country, r.category, r.rate DESC NULLS LAST, r.code, r.account_code
+$$;
+COMMENT ON FUNCTION daybook.vat_summary IS
+    'Taxes from one day to another: as documents state them by direction, country, category, code and rate, as they are posted to accounts with the role tax, and the difference';
+
+-- Writes the journal that moves what an organization earned and spent in a calendar year to an
+-- account of equity, on the year's last day, and marks it ready: a worker posts it. It is the document
+-- year-end:YEAR. Called again it writes what has changed since. undo deletes the document, and a worker
+-- reverses what is posted of it. result: written, unchanged, deleted, or nothing (there is nothing to
+-- move, or to undo); moved: the result of the year that is moved, by currency, in minor units.
+--
+-- Locks: the document's row, the configuration (shared), the document's job.
+CREATE FUNCTION daybook.close_year(
+    org_id       text,
+    year         integer,
+    to_account   text,
+    actor        text DEFAULT session_user,
+    undo         boolean DEFAULT false,
+    OUT document_id text,
+    OUT version  bigint,
+    OUT result   text,
+    OUT moved    jsonb
+)
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+    _org     CONSTANT text := close_year.org_id;
+    _id      CONSTANT text := 'year-end:' || close_year.year;
+    _first   date;
+    _last    date;
+    _entries jsonb;
+    _content jsonb;
+    d        daybook.documents;
+BEGIN
+    document_id := _id;
+    moved := '[]';
+    IF year IS NULL OR year NOT BETWEEN 1900 AND 2999 OR coalesce(actor, '') = '' THEN
+        RAISE EXCEPTION 'the year must be between 1900 and 2999, and the actor not empty' USING ERRCODE = 'DB010';
+    END IF;
+    _first := make_date(year, 1, 1);
+    _last := make_date(year, 12, 31);
+    SELECT * INTO d FROM daybook.documents x WHERE x.org_id = _org AND x.id = _id FOR UPDATE;
+    version := d.accounting_ready_version;
+    PERFORM daybook.use_configuration(_org);
+    IF undo AND (d.id IS NULL OR d.deleted_at IS NOT NULL) THEN
+        result := 'nothing';
+        RETURN;
+    END IF;
+    IF EXISTS (SELECT FROM daybook.closed_spans(_org) s WHERE _last BETWEEN s.starts_on AND s.ends_on) THEN
+        RAISE EXCEPTION 'the %, on which the year-end close of % stands, is closed', _last, year
+            USING ERRCODE = 'DB010', HINT = 'open its period, close the year or undo that, have it posted, and close the period again';
+    END IF;
+    IF undo THEN
+        version := (SELECT x.version FROM daybook.mark_document_deleted(_org, _id) x);
+        result := 'deleted';
+        RETURN;
+    END IF;
+    IF NOT EXISTS (SELECT FROM daybook.accounts a WHERE a.org_id = _org AND a.code = to_account AND a.type = 'equity') THEN
+        RAISE EXCEPTION 'organization % has no account % of the type equity', _org, coalesce(to_account, '')
+            USING ERRCODE = 'DB010', HINT = 'name one of the chart: `daybook accounts list`';
+    END IF;
+
+    WITH sums AS (
+        SELECT s.account_code, s.currency, sum(s.credit - s.debit) AS amount
+          FROM daybook.account_sums(_org, _first, _last) s
+          JOIN daybook.accounts a ON a.org_id = _org AND a.code = s.account_code AND a.type IN ('income', 'expense')
+         WHERE NOT s.year_end
+         GROUP BY 1, 2
+        HAVING sum(s.credit - s.debit) <> 0
+    ), results AS (
+        SELECT s.currency, sum(s.amount) AS amount FROM sums s GROUP BY 1
+    ), entries AS (
+        SELECT 1 AS part, s.account_code, s.currency, s.amount FROM sums s
+         UNION ALL
+        SELECT 2, to_account, r.currency, -r.amount FROM results r WHERE r.amount <> 0
+    )
+    SELECT (SELECT jsonb_agg(jsonb_build_object('account', e.account_code, 'amount', e.amount, 'currency', e.currency) ORDER BY e.currency, e.part, e.account_code) FROM entries e),
+           (SELECT coalesce(jsonb_agg(jsonb_build_object('currency', r.currency, 'amount', r.amount::text) ORDER BY r.currency), '[]') FROM results r)
+      INTO _entries, moved;
+    IF _entries IS NULL THEN
+        result := 'nothing';
+        IF d.id IS NOT NULL AND d.deleted_at IS NULL THEN
+            version := (SELECT x.version FROM daybook.mark_document_deleted(_org, _id) x);
+            result := 'deleted';
+        END IF;
+        RETURN;
+    END IF;
+    _content := jsonb_build_object('number', _id, 'source', 'year-end', 'journal', jsonb_build_object(
+        'reason', format('Year-end close of %s to account %s', year, to_account), 'by', actor, 'year_end', true, 'entries', _entries));
+    IF d.deleted_at IS NULL AND d.accounting_ready_at IS NOT NULL
+       AND d.content -> 'journal' -> 'entries' = _entries AND d.content -> 'journal' ->> 'reason' = _content -> 'journal' ->> 'reason' THEN
+        result := 'unchanged';
+        RETURN;
+    END IF;
+    INSERT INTO daybook.documents AS x (org_id, id, type, direction, currency, issue_date, content)
+    VALUES (_org, _id, 'journal', 'out', _entries -> 0 ->> 'currency', _last, _content)
+    ON CONFLICT (org_id, id) DO UPDATE
+       SET content = excluded.content, currency = excluded.currency, issue_date = excluded.issue_date, deleted_at = NULL, updated_at = clock_timestamp();
+    version := (SELECT x.version FROM daybook.mark_document_ready(_org, _id) x);
+    result := 'written';
+END
+$$;
+COMMENT ON FUNCTION daybook.close_year IS
+    'Writes the journal that moves a year''s income and expense to an account of equity, or deletes it (undo); a worker posts or reverses it';
+
+-- Removes the sums of days that are not closed any more, or closed as parts of other spans.
+CREATE FUNCTION daybook.forget_closed_sums(org_id text) RETURNS void
+    LANGUAGE sql SET search_path = pg_catalog, pg_temp
+AS $$
+    DELETE FROM daybook.closed_sum_spans k
+     WHERE k.org_id = forget_closed_sums.org_id
+       AND NOT EXISTS (SELECT FROM daybook.closed_spans(forget_closed_sums.org_id) s WHERE s.starts_on = k.starts_on AND s.ends_on = k.ends_on);
+$$;
+REVOKE ALL ON FUNCTION daybook.forget_closed_sums FROM PUBLIC;
+
+-- Keeps the sums of closed days that are not kept yet. The caller holds the organization's
+-- configuration, and each statement must see all that is committed: nothing is posted on these days
+-- before they are opened.
+CREATE FUNCTION daybook.keep_closed_sums(org_id text) RETURNS void
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    _org CONSTANT text := keep_closed_sums.org_id;
+    span record;
+BEGIN
+    FOR span IN
+        SELECT s.starts_on, s.ends_on FROM daybook.closed_spans(_org) s
+         WHERE NOT EXISTS (SELECT FROM daybook.closed_sum_spans k WHERE k.org_id = _org AND k.starts_on = s.starts_on)
+         ORDER BY s.starts_on
+    LOOP
+        INSERT INTO daybook.closed_sum_spans (org_id, starts_on, ends_on, tax_accounts)
+        VALUES (_org, span.starts_on, span.ends_on, daybook.tax_accounts(_org));
+        WITH sums AS MATERIALIZED (
+            SELECT * FROM daybook.entry_sums(_org, span.starts_on, span.ends_on)
+        ), dimensions AS (
+            INSERT INTO daybook.closed_dimension_sums (org_id, starts_on, account_code, currency, year_end, dimensions, debit, credit)
+            SELECT _org, span.starts_on, s.account_code, s.currency, s.year_end, s.dimensions, s.debit, s.credit
+              FROM sums s WHERE s.dimensions IS NOT NULL
+        )
+        INSERT INTO daybook.closed_sums (org_id, starts_on, account_code, currency, year_end, debit, credit)
+        SELECT _org, span.starts_on, s.account_code, s.currency, s.year_end, sum(s.debit), sum(s.credit)
+          FROM sums s GROUP BY s.account_code, s.currency, s.year_end;
+
+        -- What an impact stated that is live is kept anew, and what one stated that is not stays.
+        DELETE FROM daybook.closed_taxes t USING daybook.impacts i
+         WHERE t.impact_id = i.id AND i.org_id = _org AND i.posting_date BETWEEN span.starts_on AND span.ends_on
+           AND NOT EXISTS (SELECT FROM daybook.impacts x WHERE x.org_id = _org AND x.document_id = i.document_id AND x.seq = i.seq + 1);
+        INSERT INTO daybook.closed_taxes (impact_id, currency, direction, country, category, code, rate, base, tax)
+        SELECT l.impact_id, l.currency, l.direction, l.country, l.category, l.code, l.rate, l.base, l.tax
+          FROM daybook.live_taxes(_org, span.starts_on, span.ends_on) l;
+        INSERT INTO daybook.closed_tax_sums (org_id, starts_on, currency, direction, country, category, code, rate, documents, base, tax)
+        SELECT _org, span.starts_on, s.currency, s.direction, s.country, s.category, s.code, s.rate, sum(s.documents), sum(s.base), sum(s.tax)
+          FROM daybook.stated_taxes(_org, span.starts_on, span.ends_on) s
+         GROUP BY s.currency, s.direction, s.country, s.category, s.code, s.rate;
+        INSERT INTO daybook.closed_tax_differences (org_id, starts_on, document_id, currency, stated, posted)
+        SELECT _org, span.starts_on, d.document_id, d.currency, d.stated, d.posted
+          FROM daybook.plain_tax_differences(_org, span.starts_on, span.ends_on) d;
+    END LOOP;
+END
+$$;
+REVOKE ALL ON FUNCTION daybook.keep_closed_sums FROM PUBLIC;
+
+-- A change of periods forgets at once what is not closed any more, and keeps what is closed when its
+-- transaction commits. A transaction with a stricter isolation level may not see what was posted
+-- before it got the organization's lock: it keeps nothing, and the next change of periods does.
+-- They run with the rights of the schema's owner, because no role may write these sums otherwise.
+CREATE FUNCTION daybook.forget_sums_of_periods() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    PERFORM daybook.forget_closed_sums(CASE TG_OP WHEN 'DELETE' THEN OLD.org_id ELSE NEW.org_id END);
+    RETURN NULL;
+END
+$$;
+CREATE FUNCTION daybook.keep_sums_of_periods() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF current_setting('transaction_isolation') = 'read committed' THEN
+        PERFORM daybook.keep_closed_sums(CASE TG_OP WHEN 'DELETE' THEN OLD.org_id ELSE NEW.org_id END);
+    END IF;
+    RETURN NULL;
+END
+$$;
+CREATE TRIGGER periods_forget_sums AFTER INSERT OR UPDATE OR DELETE ON daybook.periods
+    FOR EACH ROW EXECUTE FUNCTION daybook.forget_sums_of_periods();
+CREATE CONSTRAINT TRIGGER periods_keep_sums AFTER INSERT OR UPDATE OR DELETE ON daybook.periods
+    DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION daybook.keep_sums_of_periods();
+
+-- +goose StatementEnd
+
+-- +goose Down
+DROP TRIGGER periods_forget_sums ON daybook.periods;
+DROP TRIGGER periods_keep_sums ON daybook.periods;
+DROP FUNCTION daybook.forget_sums_of_periods, daybook.keep_sums_of_periods, daybook.keep_closed_sums, daybook.forget_closed_sums;
+DROP FUNCTION daybook.close_year, daybook.vat_summary, daybook.vat_differences, daybook.plain_tax_differences, daybook.unkept_parts, daybook.stated_taxes, daybook.live_taxes, daybook.tax_accounts;
+DROP FUNCTION daybook.cash_statement, daybook.income_statement, daybook.balance_sheet, daybook.add_statement_totals;
+DROP TYPE daybook.statement_line;
+DROP FUNCTION daybook.account_sums, daybook.entry_sums, daybook.unkept_spans;
+DROP TABLE daybook.closed_tax_differences, daybook.closed_tax_sums, daybook.closed_taxes, daybook.closed_dimension_sums, daybook.closed_sums, daybook.closed_sum_spans;
