@@ -29,7 +29,7 @@ func TestAdjustmentsOfAClosedMonth(t *testing.T) {
 	b.posted("changed", models.NewDate(2026, 3, 3))
 	list := func() []string {
 		t.Helper()
-		found, err := books.Adjustments(ctx, b.Pool, org, march, books.AdjustmentOptions{})
+		found, _, err := books.Adjustments(ctx, b.Pool, org, march, books.AdjustmentOptions{})
 		require.NoError(t, err)
 		shown := []string{}
 		for _, a := range found {
@@ -66,12 +66,14 @@ func TestAdjustmentsOfAClosedMonth(t *testing.T) {
 		"again post opened_again 2026-03-04→2026-03-04 1190 EUR",
 		"later post later_day 2026-03-05→2026-05-01 1190 EUR",
 	}, list())
-	all, err := books.Adjustments(ctx, b.Pool, org, march, books.AdjustmentOptions{})
+	all, _, err := books.Adjustments(ctx, b.Pool, org, march, books.AdjustmentOptions{})
 	require.NoError(t, err)
-	rest, err := books.Adjustments(ctx, b.Pool, org, march, books.AdjustmentOptions{After: all[0].ImpactID, Limit: 2})
+	rest, next, err := books.Adjustments(ctx, b.Pool, org, march, books.AdjustmentOptions{After: all[0].ImpactID, Limit: 2})
 	require.NoError(t, err)
 	assert.Equal(t, all[1:3], rest)
-	require.ErrorIs(t, second(books.Adjustments(ctx, b.Pool, org, books.Month(2027, 3), books.AdjustmentOptions{})), books.ErrPeriodNotFound)
+	assert.Equal(t, all[2].ImpactID, next)
+	_, _, err = books.Adjustments(ctx, b.Pool, org, books.Month(2027, 3), books.AdjustmentOptions{})
+	require.ErrorIs(t, err, books.ErrPeriodNotFound)
 }
 
 // The list says what is open, and what of it has to be done.
@@ -111,7 +113,8 @@ func TestClosingListSaysWhatIsOpen(t *testing.T) {
 	assert.Len(t, c.Open, len(want))
 	assert.Contains(t, string(c.Closing.List), `"code": "UNPOSTED_FAILED"`)
 	assert.Equal(t, want, open(), "of a closed period, what is open now")
-	require.ErrorIs(t, second(books.Adjustments(ctx, b.Pool, org, models.Period{}, books.AdjustmentOptions{})), books.ErrInvalid)
+	_, _, err = books.Adjustments(ctx, b.Pool, org, models.Period{}, books.AdjustmentOptions{})
+	require.ErrorIs(t, err, books.ErrInvalid)
 
 	// By SQL, the database looks by itself.
 	_, err = b.Pool.Exec(ctx, `UPDATE daybook.periods SET state = 'closed', closed_at = now() WHERE starts_on = '2026-02-01'`)

@@ -70,27 +70,36 @@ type AdjustmentOptions struct {
 
 // Adjustments lists what was posted of the period that begins on p.StartsOn after it was first
 // closed, in the order of impact ids: on a later day, because the policy for closed periods says so,
-// or on the period's days while it was open again. There is a row for each impact and currency.
+// or on the period's days while it was open again. There is a row for each impact and currency. next
+// is what AdjustmentOptions.After is for the rest; 0: there is none.
 //
 // Errors: ErrPeriodNotFound, ErrInvalid, ErrOrganizationNotFound.
 func Adjustments(ctx context.Context, db DB, org string, p models.Period, o AdjustmentOptions) (
-	[]models.Adjustment, error,
+	list []models.Adjustment, next int64, err error,
 ) {
 	if err := check(db); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	var list []models.Adjustment
-	err := store.ReadSnapshot(ctx, db, func(tx pgx.Tx) (err error) {
+	most := cmp.Or(max(o.Limit, 0), 1000)
+	err = store.ReadSnapshot(ctx, db, func(tx pgx.Tx) (err error) {
 		if err = known(ctx, tx, org); err != nil {
 			return err
 		}
 		if p, err = periodOf(ctx, tx, org, p); err != nil {
 			return err
 		}
-		list, err = ledgerdb.Adjustments(ctx, tx, org, p.StartsOn, o.After, cmp.Or(o.Limit, 1000))
+		list, err = ledgerdb.Adjustments(ctx, tx, org, p.StartsOn, o.After, most+1)
 		return err
 	})
-	return list, err
+	impacts := 0
+	for i := range list {
+		if i == 0 || list[i].ImpactID != list[i-1].ImpactID {
+			if impacts++; impacts > most {
+				return list[:i], list[i-1].ImpactID, nil
+			}
+		}
+	}
+	return list, 0, err
 }
 
 // closer is who closes or opens; empty: the role of the database.

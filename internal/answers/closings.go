@@ -77,7 +77,7 @@ type Adjustment struct {
 }
 
 // AdjustmentOf makes the answer of an adjustment.
-func AdjustmentOf(a models.Adjustment) Adjustment {
+func AdjustmentOf(a *models.Adjustment) Adjustment {
 	out := Adjustment{
 		ImpactID: a.ImpactID, DocumentID: a.DocumentID, Kind: string(a.Kind), Reason: string(a.Reason),
 		DocumentDate: a.DocumentDate.String(), PostingDate: a.PostingDate.String(), CreatedAt: a.CreatedAt, Currency: a.Currency,
@@ -86,6 +86,12 @@ func AdjustmentOf(a models.Adjustment) Adjustment {
 		out.DebitsMinor, out.Debits = a.Debits.String(), minor.Decimal(a.Debits, a.Currency)
 	}
 	return out
+}
+
+// AdjustmentList is a page of adjustments.
+type AdjustmentList struct {
+	Adjustments []Adjustment `json:"adjustments"`
+	NextCursor  string       `json:"nextCursor,omitempty" doc:"For the next page; absent: this is the last one"`
 }
 
 // Closing is the closing of a period, or its opening.
@@ -111,7 +117,7 @@ type Closing struct {
 }
 
 // ClosingOf makes the answer of a closing.
-func ClosingOf(c models.Closing) Closing {
+func ClosingOf(c *models.Closing) Closing {
 	return Closing{
 		Number: c.Number, Action: string(c.Action), StartsOn: c.StartsOn.String(), EndsOn: c.EndsOn.String(), Days: c.Days,
 		ClosedDays: c.ClosedDays, ClosedBy: c.ClosedBy, DBRole: c.DBRole, CreatedAt: c.CreatedAt, Impacts: c.Impacts,

@@ -11,6 +11,9 @@ import (
 
 	"github.com/daybook-dev/daybook/admin/books"
 	"github.com/daybook-dev/daybook/cmd/daybook/cli"
+	"github.com/daybook-dev/daybook/internal/answers"
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/text/cursor"
 	"github.com/daybook-dev/daybook/internal/text/minor"
 	"github.com/daybook-dev/daybook/internal/text/phrase"
 	"github.com/daybook-dev/daybook/models"
@@ -61,9 +64,8 @@ func periodsCheckCommand(a *cli.App) *cobra.Command {
 					required++
 				}
 			}
-			ready := period.State == models.PeriodClosed || required == 0
-			shown := map[string]any{"org_id": flags.org, "period": period, "ready": ready, "list": list}
-			if err := a.Emit(shown, func(w io.Writer) error { return printClosingList(a, w, period, list) }); err != nil || ready {
+			shown := answers.ClosingListOf(period, list)
+			if err := a.Emit(shown, func(w io.Writer) error { return printClosingList(a, w, period, list) }); err != nil || shown.Ready {
 				return err
 			}
 			return cli.Tagged(errNotReady, "%s has to be done before the period from %s to %s is closed",
@@ -114,7 +116,7 @@ func closingItemText(i models.ClosingItem) string {
 
 func periodsAdjustmentsCommand(a *cli.App) *cobra.Command {
 	var flags onePeriodFlags
-	var options books.AdjustmentOptions
+	var page cli.PageFlags
 	command := &cobra.Command{
 		Use:   "adjustments --org ORG (--month MONTH | --from DAY)",
 		Short: "List what was posted of a period after it was closed",
@@ -126,11 +128,20 @@ func periodsAdjustmentsCommand(a *cli.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			list, err := books.Adjustments(c.Context(), db.Pool, flags.org, wanted, options)
+			options := books.AdjustmentOptions{Limit: page.Limit}
+			if err := page.Read(&options.After); err != nil {
+				return err
+			}
+			list, after, err := books.Adjustments(c.Context(), db.Pool, flags.org, wanted, options)
 			if err != nil {
 				return err
 			}
-			return a.Emit(map[string]any{"org_id": flags.org, "adjustments": list}, func(w io.Writer) error {
+			shown := answers.AdjustmentList{Adjustments: answers.List(list, answers.AdjustmentOf)}
+			if after != 0 {
+				shown.NextCursor = cursor.Of(after)
+			}
+			return a.Emit(shown, func(w io.Writer) error {
+				defer a.More(shown.NextCursor)
 				if len(list) == 0 {
 					a.Say("Nothing was posted of the period after it was closed.")
 				}
@@ -149,8 +160,7 @@ func periodsAdjustmentsCommand(a *cli.App) *cobra.Command {
 		}),
 	}
 	flags.add(command)
-	command.Flags().Int64Var(&options.After, "after", 0, "list those behind the impact of this id")
-	command.Flags().IntVar(&options.Limit, "limit", 1000, "how many impacts are listed at most")
+	page.Add(command, "impacts", store.DefaultLimit)
 	return command
 }
 
@@ -168,7 +178,7 @@ func periodsClosingsCommand(a *cli.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.Emit(map[string]any{"org_id": org, "closings": list}, func(w io.Writer) error {
+			return a.Emit(map[string]any{"closings": answers.List(list, answers.ClosingOf)}, func(w io.Writer) error {
 				t := cli.NewTable("NUMBER", "ACTION", "FROM", "TO", "AT", "BY", "IMPACTS", "ENTRIES", "SIGNED", "HASH")
 				t.Right = []int{0, 6, 7}
 				for _, i := range list {

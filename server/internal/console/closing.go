@@ -49,7 +49,7 @@ func (c *console) periodPage(ctx context.Context, r *request, org string) (*view
 	if err != nil {
 		return nil, err
 	}
-	adjustments, err := books.Adjustments(ctx, c.Pool, org, p, books.AdjustmentOptions{Limit: adjustmentsShown})
+	adjustments, more, err := books.Adjustments(ctx, c.Pool, org, p, books.AdjustmentOptions{Limit: adjustmentsShown})
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +73,7 @@ func (c *console) periodPage(ctx context.Context, r *request, org string) (*view
 		Trail: []trail{{"Periods", r.link("periods", "org", org)}},
 		Data: map[string]any{
 			"Org": org, "Period": p, "Items": items, "Ready": ready, "Change": periodButton(r, org, p, o.ClosedPeriodPolicy),
-			"Adjustments": adjustments, "Most": adjustmentsShown, "Closings": closings,
+			"Adjustments": adjustments, "More": more != 0, "Closings": closings,
 		},
 	}, nil
 }

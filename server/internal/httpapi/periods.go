@@ -107,10 +107,7 @@ type listAdjustmentsInput struct {
 }
 
 type listAdjustmentsOutput struct {
-	Body struct {
-		Adjustments []answers.Adjustment `json:"adjustments"`
-		NextCursor  string               `json:"nextCursor,omitempty" doc:"For the next page; absent: this is the last one"`
-	}
+	Body struct{ answers.AdjustmentList }
 }
 
 func (s *server) listAdjustments(ctx context.Context, in *listAdjustmentsInput) (*listAdjustmentsOutput, error) {
@@ -122,21 +119,14 @@ func (s *server) listAdjustments(ctx context.Context, in *listAdjustmentsInput) 
 	if err != nil {
 		return nil, err
 	}
-	list, err := books.Adjustments(ctx, s.pool, org, p, o)
+	list, next, err := books.Adjustments(ctx, s.pool, org, p, o)
 	if err != nil {
 		return nil, err
 	}
 	out := &listAdjustmentsOutput{}
-	out.Body.Adjustments = []answers.Adjustment{}
-	impacts := 0
-	for i, a := range list {
-		if i == 0 || list[i-1].ImpactID != a.ImpactID {
-			impacts++
-		}
-		out.Body.Adjustments = append(out.Body.Adjustments, answers.AdjustmentOf(a))
-	}
-	if impacts == in.Limit {
-		out.Body.NextCursor = cursor.Of(list[len(list)-1].ImpactID)
+	out.Body.Adjustments = answers.List(list, answers.AdjustmentOf)
+	if next != 0 {
+		out.Body.NextCursor = cursor.Of(next)
 	}
 	return out, nil
 }
@@ -169,9 +159,6 @@ func (s *server) listClosings(ctx context.Context, in *listClosingsInput) (*list
 	out := &listClosingsOutput{}
 	list, next := page(in.PageInput, list, func(c models.Closing) any { return c.Number })
 	out.Body.NextCursor = next
-	out.Body.Closings = []answers.Closing{}
-	for _, c := range list {
-		out.Body.Closings = append(out.Body.Closings, answers.ClosingOf(c))
-	}
+	out.Body.Closings = answers.List(list, answers.ClosingOf)
 	return out, nil
 }
