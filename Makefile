@@ -143,6 +143,10 @@ fuzz: ## run each fuzz test for FUZZTIME (10s)
 oracle: ## post Online Retail and let hledger, Ledger, Beancount and a script judge: ONLINE_RETAIL=path
 	scripts/oracle/oracle.sh
 
+.PHONY: oracle-months
+oracle-months: ## keep the books of Online Retail month by month, and let hledger judge each: ONLINE_RETAIL=path
+	scripts/oracle/months.sh
+
 # The benchmarks: SCENARIO=drain,latency RUNS=3 SIZE=1000 SAMPLES=20; JSON=1 prints lines of JSON, WRITE=1 writes the rows to docs/performance.md.
 # PART=text chooses among the parts of organizations, reclaim and faults. ALONE=1 leaves the peers out; BATCH=500 and CONCURRENCY=3 set what is otherwise looked for.
 # HELD=2m shortens the steady loads, STATEMENTS=1 tells what their statements cost; RENDER=1 only writes docs/performance.md anew. bench/README.md lists the scenarios.

@@ -323,6 +323,10 @@ var (
 		Code: "FOUND_CRITICAL", Title: "Doctor found that work is not done",
 		Status: http.StatusInternalServerError, Exit: ExitCritical,
 	})
+	PeriodNotReady = row(Class{
+		Code: "PERIOD_NOT_READY", Title: "Something is to be done before the period is closed",
+		Status: http.StatusInternalServerError, Exit: ExitFailure,
+	})
 	OutOfBalance = row(Class{
 		Code: "OUT_OF_BALANCE", Title: "Debits and credits differ",
 		Status: http.StatusInternalServerError, Exit: ExitFailure,

@@ -191,13 +191,24 @@ WITH unposted AS MATERIALIZED (
     SELECT p.starts_on FROM daybook.periods p
      WHERE p.org_id = open_at_closing.org_id AND p.state = 'open' AND p.starts_on < open_at_closing.starts_on
 ), balances AS (
-    SELECT a.role, a.code, e.currency, sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END) AS amount, count(*) AS entries
+    SELECT a.role, a.code, b.currency, sum(b.debit - b.credit) AS amount
       FROM daybook.accounts a
-      JOIN daybook.entries e ON e.org_id = a.org_id AND e.account_code = a.code
-      JOIN daybook.impacts i ON i.id = e.impact_id AND i.posting_date <= open_at_closing.ends_on
+      JOIN daybook.account_sums(open_at_closing.org_id, NULL, open_at_closing.ends_on) b ON b.account_code = a.code
      WHERE a.org_id = open_at_closing.org_id AND a.role IN ('suspense', 'rounding')
-     GROUP BY a.role, a.code, e.currency
-    HAVING sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END) <> 0
+     GROUP BY a.role, a.code, b.currency
+    HAVING sum(b.debit - b.credit) <> 0
+), unreconciled AS (
+    SELECT i.account_code, i.currency, count(*) AS count, sum(i.open_amount) AS amount,
+           (array_agg(i.document_id ORDER BY i.issue_date, i.document_id))[:20] AS examples
+      FROM daybook.open_items(open_at_closing.org_id, open_at_closing.ends_on) i
+     WHERE CASE i.role WHEN 'receivable' THEN i.open_amount < 0 WHEN 'payable' THEN i.open_amount > 0 END
+     GROUP BY i.account_code, i.currency
+), taxes AS (
+    SELECT t.currency, count(*) AS count, sum(t.stated - t.posted) AS amount,
+           (array_agg(t.document_id ORDER BY abs(t.stated - t.posted) DESC, t.document_id))[:20] AS examples
+      FROM daybook.vat_differences(open_at_closing.org_id, open_at_closing.starts_on, open_at_closing.ends_on) t
+     WHERE EXISTS (SELECT FROM daybook.accounts a WHERE a.org_id = open_at_closing.org_id AND a.role = 'tax')
+     GROUP BY t.currency
 )
 SELECT CASE u.state WHEN 'failed' THEN 'UNPOSTED_FAILED' ELSE 'UNPOSTED_WAITING' END, true, count(*), NULL, NULL, NULL::numeric,
        (array_agg(u.document_id ORDER BY u.date, u.document_id))[:20]
@@ -212,8 +223,14 @@ SELECT 'UNDATED', false, count(*), NULL, NULL, NULL, (array_agg(u.document_id OR
   FROM unposted u WHERE u.inside IS NULL
 HAVING count(*) > 0
  UNION ALL
-SELECT upper(b.role), false, b.entries, b.code, b.currency, b.amount, '{}'
+SELECT upper(b.role), false, 1, b.code, b.currency, b.amount, '{}'
   FROM balances b
+ UNION ALL
+SELECT 'UNRECONCILED', false, u.count, u.account_code, u.currency, u.amount, u.examples
+  FROM unreconciled u
+ UNION ALL
+SELECT 'TAX', false, t.count, NULL, t.currency, t.amount, t.examples
+  FROM taxes t
 $$;
 
 -- The list that is worked off before the period that begins on a day is closed, in this order:
@@ -224,6 +241,10 @@ $$;
 --   UNDATED           documents that are not posted, and of which Daybook knows no date
 --   SUSPENSE          an account with that role has a balance on the last day: amount, debits less credits
 --   ROUNDING          the same
+--   UNRECONCILED      payments and credit notes of which something is open on the last day: credits on an
+--                     account with the role receivable, debits on one with the role payable
+--   TAX               documents of the period whose taxes are not what is posted of them; amount: what
+--                     they state less what is posted, positive: owed
 --
 -- required: it has to be done before the month is closed. Of a closed period, it is what is open
 -- now. A program that evaluates rules passes the posting dates that they compute.
@@ -240,7 +261,9 @@ SELECT l.code, l.required, l.count, l.account, l.currency, l.amount, l.examples,
                     (3, 'OPEN_BEFORE', 'Close them first'),
                     (4, 'UNDATED', 'Have them posted if they belong to the period'),
                     (5, 'SUSPENSE', 'Find out where the amounts belong, and post them there'),
-                    (6, 'ROUNDING', 'Check that it is as small as roundings are')) AS t (place, code, what_to_do) ON t.code = l.code
+                    (6, 'ROUNDING', 'Check that it is as small as roundings are'),
+                    (7, 'UNRECONCILED', 'Put them together with what they pay or correct, or leave them open'),
+                    (9, 'TAX', 'Compare what they state with what is posted, and mend the documents or the rules')) AS t (place, code, what_to_do) ON t.code = l.code
  WHERE p.org_id = closing_list.org_id AND p.starts_on = closing_list.starts_on
  ORDER BY t.place, l.account, l.currency
 $$;
@@ -370,6 +393,53 @@ $$;
 COMMENT ON FUNCTION daybook.closing_differences IS
     'What of closings, or of what they closed, is not as it was; empty: nothing. An empty organization: all. It reads all closed impacts';
 
+-- What was posted of a period after it was first closed, in the order of impact ids, behind one of
+-- them, at most so many impacts; a row for each impact and currency, with what it debits:
+--
+--   opened_again  it stands on the period's days, which were open again
+--   later_day     it stands on the first day that was open after its document's date, or after the
+--                 posting that it reverses, as that lay in the period
+--
+-- A rule that gives a document the first open day as its date is not told from the policy.
+CREATE FUNCTION daybook.closing_adjustments(org_id text, starts_on date, after bigint DEFAULT 0, most integer DEFAULT 1000)
+    RETURNS TABLE (impact_id bigint, document_id text, kind daybook.impact_kind, reason text, document_date date, posting_date date,
+                   created_at timestamptz, currency text, amount numeric)
+    LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+WITH first AS MATERIALIZED (
+    SELECT min(c.number) AS number, min(c.last_impact_id) AS last_impact_id, range_agg(d) AS days
+      FROM daybook.closings c CROSS JOIN LATERAL unnest(c.days) AS d
+     WHERE c.org_id = closing_adjustments.org_id AND c.starts_on = closing_adjustments.starts_on AND c.action = 'closed'
+), first_open AS MATERIALIZED (
+    SELECT DISTINCT upper(d) AS day
+      FROM first JOIN daybook.closings c ON c.org_id = closing_adjustments.org_id AND c.number >= first.number
+     CROSS JOIN LATERAL unnest(c.closed_days) AS d
+), found AS MATERIALIZED (
+    SELECT i.id, 'opened_again' AS reason
+      FROM first CROSS JOIN LATERAL unnest(first.days) AS d
+      JOIN daybook.impacts i
+        ON i.org_id = closing_adjustments.org_id AND i.posting_date >= lower(d) AND i.posting_date < upper(d) AND i.id > first.last_impact_id
+     UNION ALL
+    SELECT i.id, 'later_day'
+      FROM first CROSS JOIN first_open o
+      JOIN daybook.impacts i ON i.org_id = closing_adjustments.org_id AND i.posting_date = o.day AND i.id > first.last_impact_id
+      LEFT JOIN daybook.impacts r ON i.kind = 'reverse' AND r.org_id = i.org_id AND r.document_id = i.document_id AND r.seq = i.previous_seq
+     CROSS JOIN LATERAL (SELECT coalesce(r.posting_date, i.document_date) AS day) due
+     CROSS JOIN LATERAL (SELECT c.closed_days FROM daybook.closings c
+                          WHERE c.org_id = i.org_id AND c.last_impact_id < i.id ORDER BY c.number DESC LIMIT 1) at
+     WHERE due.day <@ first.days AND NOT i.posting_date <@ first.days
+       AND EXISTS (SELECT FROM unnest(at.closed_days) AS d WHERE due.day <@ d AND upper(d) = i.posting_date)
+)
+SELECT i.id, i.document_id, i.kind, f.reason, i.document_date, i.posting_date, i.created_at, e.currency, e.amount
+  FROM (SELECT x.id, x.reason FROM found x WHERE x.id > closing_adjustments.after ORDER BY x.id LIMIT closing_adjustments.most) f
+  JOIN daybook.impacts i ON i.id = f.id
+  LEFT JOIN LATERAL (SELECT x.currency, sum(x.amount_minor) AS amount FROM daybook.entries x
+                      WHERE x.impact_id = i.id AND x.side = 'debit' GROUP BY x.currency) e ON true
+ ORDER BY i.id, e.currency
+$$;
+COMMENT ON FUNCTION daybook.closing_adjustments IS
+    'What was posted of the period that begins on that day after it was first closed: on its days while they were open again, or on a later day';
+
 -- What is closed already begins the chain.
 SELECT daybook.note_closings(o.id) FROM daybook.organizations o
  WHERE EXISTS (SELECT FROM daybook.periods p WHERE p.org_id = o.id AND p.state = 'closed');
@@ -378,7 +448,7 @@ SELECT daybook.note_closings(o.id) FROM daybook.organizations o
 
 -- +goose Down
 DROP TRIGGER periods_noted ON daybook.periods;
-DROP FUNCTION daybook.closing_differences, daybook.periods_noted, daybook.note_closings, daybook.closing_list, daybook.open_at_closing,
+DROP FUNCTION daybook.closing_adjustments, daybook.closing_differences, daybook.periods_noted, daybook.note_closings, daybook.closing_list, daybook.open_at_closing,
     daybook.unposted_documents, daybook.days_to_close, daybook.closed_days, daybook.hash_impacts;
 DROP AGGREGATE daybook.chained_hash (bytea);
 DROP FUNCTION daybook.chain_hash;

@@ -1717,6 +1717,48 @@ $$;
 
 COMMENT ON FUNCTION daybook.closed_spans(org_id text, OUT starts_on date, OUT ends_on date, OUT in_period boolean, OUT closed_at timestamp with time zone) IS 'The days on which nothing is posted for an organization: closed periods, and gaps before and between them and up to the first open period after them';
 
+-- Name: closing_adjustments(text, date, bigint, integer); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.closing_adjustments(org_id text, starts_on date, after bigint DEFAULT 0, most integer DEFAULT 1000) RETURNS TABLE(impact_id bigint, document_id text, kind daybook.impact_kind, reason text, document_date date, posting_date date, created_at timestamp with time zone, currency text, amount numeric)
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+WITH first AS MATERIALIZED (
+    SELECT min(c.number) AS number, min(c.last_impact_id) AS last_impact_id, range_agg(d) AS days
+      FROM daybook.closings c CROSS JOIN LATERAL unnest(c.days) AS d
+     WHERE c.org_id = closing_adjustments.org_id AND c.starts_on = closing_adjustments.starts_on AND c.action = 'closed'
+), first_open AS MATERIALIZED (
+    SELECT DISTINCT upper(d) AS day
+      FROM first JOIN daybook.closings c ON c.org_id = closing_adjustments.org_id AND c.number >= first.number
+     CROSS JOIN LATERAL unnest(c.closed_days) AS d
+), found AS MATERIALIZED (
+    SELECT i.id, 'opened_again' AS reason
+      FROM first CROSS JOIN LATERAL unnest(first.days) AS d
+      JOIN daybook.impacts i
+        ON i.org_id = closing_adjustments.org_id AND i.posting_date >= lower(d) AND i.posting_date < upper(d) AND i.id > first.last_impact_id
+     UNION ALL
+    SELECT i.id, 'later_day'
+      FROM first CROSS JOIN first_open o
+      JOIN daybook.impacts i ON i.org_id = closing_adjustments.org_id AND i.posting_date = o.day AND i.id > first.last_impact_id
+      LEFT JOIN daybook.impacts r ON i.kind = 'reverse' AND r.org_id = i.org_id AND r.document_id = i.document_id AND r.seq = i.previous_seq
+     CROSS JOIN LATERAL (SELECT coalesce(r.posting_date, i.document_date) AS day) due
+     CROSS JOIN LATERAL (SELECT c.closed_days FROM daybook.closings c
+                          WHERE c.org_id = i.org_id AND c.last_impact_id < i.id ORDER BY c.number DESC LIMIT 1) at
+     WHERE due.day <@ first.days AND NOT i.posting_date <@ first.days
+       AND EXISTS (SELECT FROM unnest(at.closed_days) AS d WHERE due.day <@ d AND upper(d) = i.posting_date)
+)
+SELECT i.id, i.document_id, i.kind, f.reason, i.document_date, i.posting_date, i.created_at, e.currency, e.amount
+  FROM (SELECT x.id, x.reason FROM found x WHERE x.id > closing_adjustments.after ORDER BY x.id LIMIT closing_adjustments.most) f
+  JOIN daybook.impacts i ON i.id = f.id
+  LEFT JOIN LATERAL (SELECT x.currency, sum(x.amount_minor) AS amount FROM daybook.entries x
+                      WHERE x.impact_id = i.id AND x.side = 'debit' GROUP BY x.currency) e ON true
+ ORDER BY i.id, e.currency
+$$;
+
+-- Name: FUNCTION closing_adjustments(org_id text, starts_on date, after bigint, most integer); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.closing_adjustments(org_id text, starts_on date, after bigint, most integer) IS 'What was posted of the period that begins on that day after it was first closed: on its days while they were open again, or on a later day';
+
 -- Name: closing_differences(text); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.closing_differences(org_id text) RETURNS TABLE(organization text, number integer, impact_id bigint, detail text)
@@ -1883,7 +1925,9 @@ SELECT l.code, l.required, l.count, l.account, l.currency, l.amount, l.examples,
                     (3, 'OPEN_BEFORE', 'Close them first'),
                     (4, 'UNDATED', 'Have them posted if they belong to the period'),
                     (5, 'SUSPENSE', 'Find out where the amounts belong, and post them there'),
-                    (6, 'ROUNDING', 'Check that it is as small as roundings are')) AS t (place, code, what_to_do) ON t.code = l.code
+                    (6, 'ROUNDING', 'Check that it is as small as roundings are'),
+                    (7, 'UNRECONCILED', 'Put them together with what they pay or correct, or leave them open'),
+                    (9, 'TAX', 'Compare what they state with what is posted, and mend the documents or the rules')) AS t (place, code, what_to_do) ON t.code = l.code
  WHERE p.org_id = closing_list.org_id AND p.starts_on = closing_list.starts_on
  ORDER BY t.place, l.account, l.currency
 $$;
@@ -5146,13 +5190,24 @@ WITH unposted AS MATERIALIZED (
     SELECT p.starts_on FROM daybook.periods p
      WHERE p.org_id = open_at_closing.org_id AND p.state = 'open' AND p.starts_on < open_at_closing.starts_on
 ), balances AS (
-    SELECT a.role, a.code, e.currency, sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END) AS amount, count(*) AS entries
+    SELECT a.role, a.code, b.currency, sum(b.debit - b.credit) AS amount
       FROM daybook.accounts a
-      JOIN daybook.entries e ON e.org_id = a.org_id AND e.account_code = a.code
-      JOIN daybook.impacts i ON i.id = e.impact_id AND i.posting_date <= open_at_closing.ends_on
+      JOIN daybook.account_sums(open_at_closing.org_id, NULL, open_at_closing.ends_on) b ON b.account_code = a.code
      WHERE a.org_id = open_at_closing.org_id AND a.role IN ('suspense', 'rounding')
-     GROUP BY a.role, a.code, e.currency
-    HAVING sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END) <> 0
+     GROUP BY a.role, a.code, b.currency
+    HAVING sum(b.debit - b.credit) <> 0
+), unreconciled AS (
+    SELECT i.account_code, i.currency, count(*) AS count, sum(i.open_amount) AS amount,
+           (array_agg(i.document_id ORDER BY i.issue_date, i.document_id))[:20] AS examples
+      FROM daybook.open_items(open_at_closing.org_id, open_at_closing.ends_on) i
+     WHERE CASE i.role WHEN 'receivable' THEN i.open_amount < 0 WHEN 'payable' THEN i.open_amount > 0 END
+     GROUP BY i.account_code, i.currency
+), taxes AS (
+    SELECT t.currency, count(*) AS count, sum(t.stated - t.posted) AS amount,
+           (array_agg(t.document_id ORDER BY abs(t.stated - t.posted) DESC, t.document_id))[:20] AS examples
+      FROM daybook.vat_differences(open_at_closing.org_id, open_at_closing.starts_on, open_at_closing.ends_on) t
+     WHERE EXISTS (SELECT FROM daybook.accounts a WHERE a.org_id = open_at_closing.org_id AND a.role = 'tax')
+     GROUP BY t.currency
 )
 SELECT CASE u.state WHEN 'failed' THEN 'UNPOSTED_FAILED' ELSE 'UNPOSTED_WAITING' END, true, count(*), NULL, NULL, NULL::numeric,
        (array_agg(u.document_id ORDER BY u.date, u.document_id))[:20]
@@ -5167,8 +5222,14 @@ SELECT 'UNDATED', false, count(*), NULL, NULL, NULL, (array_agg(u.document_id OR
   FROM unposted u WHERE u.inside IS NULL
 HAVING count(*) > 0
  UNION ALL
-SELECT upper(b.role), false, b.entries, b.code, b.currency, b.amount, '{}'
+SELECT upper(b.role), false, 1, b.code, b.currency, b.amount, '{}'
   FROM balances b
+ UNION ALL
+SELECT 'UNRECONCILED', false, u.count, u.account_code, u.currency, u.amount, u.examples
+  FROM unreconciled u
+ UNION ALL
+SELECT 'TAX', false, t.count, NULL, t.currency, t.amount, t.examples
+  FROM taxes t
 $$;
 
 -- Name: open_items(text, date); Type: FUNCTION; Schema: daybook; Owner: -

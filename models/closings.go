@@ -69,6 +69,10 @@ const (
 	ClosingSuspense ClosingCode = "SUSPENSE"
 	// ClosingRounding: an account with the role rounding has a balance.
 	ClosingRounding ClosingCode = "ROUNDING"
+	// ClosingUnreconciled: something is open of payments or credit notes.
+	ClosingUnreconciled ClosingCode = "UNRECONCILED"
+	// ClosingTax: what documents state of taxes is not what is posted of them.
+	ClosingTax ClosingCode = "TAX"
 )
 
 // ClosingItem is one row of the list that is worked off before a period is closed.
@@ -76,10 +80,10 @@ type ClosingItem struct {
 	Code ClosingCode `json:"code"`
 	// Required says that it has to be done before.
 	Required bool `json:"required"`
-	// Count is how many there are: documents, periods, entries.
+	// Count is how many there are: documents, periods, accounts.
 	Count int64 `json:"count"`
-	// Account and Currency are empty where it is about none. Amount is debits less credits, in minor
-	// units; nil: it has none.
+	// Account and Currency are empty where it is about none. Amount is in minor units: debits less
+	// credits, of ClosingTax what is owed by the documents and not posted; nil: it has none.
 	Account  string   `json:"account,omitempty"`
 	Currency string   `json:"currency,omitempty"`
 	Amount   *big.Int `json:"amount_minor,omitempty"`
@@ -87,4 +91,30 @@ type ClosingItem struct {
 	Examples []string `json:"examples,omitempty"`
 	// WhatToDo says it in a sentence.
 	WhatToDo string `json:"what_to_do"`
+}
+
+// AdjustmentReason says how what belongs to a closed period came to be posted.
+type AdjustmentReason string
+
+// The reasons.
+const (
+	// AdjustedOpenedAgain: it stands on the period's days, which were open again.
+	AdjustedOpenedAgain AdjustmentReason = "opened_again"
+	// AdjustedLaterDay: it stands on the first open day after the period.
+	AdjustedLaterDay AdjustmentReason = "later_day"
+)
+
+// Adjustment is what was posted of a period after it was first closed, in one currency.
+type Adjustment struct {
+	ImpactID     int64            `json:"impact_id"`
+	DocumentID   string           `json:"document_id"`
+	Kind         ImpactKind       `json:"kind"`
+	Reason       AdjustmentReason `json:"reason"`
+	DocumentDate Date             `json:"document_date"`
+	PostingDate  Date             `json:"posting_date"`
+	CreatedAt    time.Time        `json:"created_at"`
+	// Currency is empty, and Debits nil, where the impact has no entry. Debits are minor units, and
+	// equal credits.
+	Currency string   `json:"currency,omitempty"`
+	Debits   *big.Int `json:"debits_minor,omitempty"`
 }

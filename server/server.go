@@ -3,6 +3,7 @@ package server
 import (
 	"cmp"
 	"context"
+	"crypto/ed25519"
 	"encoding/json"
 	"errors"
 	"log/slog"
@@ -39,6 +40,8 @@ type Options struct {
 	// Encryption encrypts members of payloads that requests name, and shows to tokens with the scope
 	// decrypt what jobs keep encrypted; nil: there are no keys.
 	Encryption *encryption.Cipher
+	// ClosingKey signs the closings that are asked for on the console; nil: they are not signed.
+	ClosingKey ed25519.PrivateKey
 	// TypeName returns the name by which a job's type is registered, for a type that has other names
 	// as well: Registry.TypeName of package jobs does. nil: each type has one name.
 	TypeName func(jobType string) string
@@ -109,8 +112,8 @@ func New(ctx context.Context, o Options) (*Server, error) {
 func (s *Server) consoleOptions(o Options) console.Options {
 	return console.Options{
 		Pool: o.Pool, Listing: s.listing, Log: s.log, Version: o.Version, CheckPayload: o.CheckPayload,
-		Encryption: o.Encryption,
-		Temporal:   o.Temporal.Client, TemporalError: o.Temporal.Err, TemporalUI: o.Temporal.UI,
+		Encryption: o.Encryption, ClosingKey: o.ClosingKey,
+		Temporal: o.Temporal.Client, TemporalError: o.Temporal.Err, TemporalUI: o.Temporal.UI,
 		TemporalAddress: o.Temporal.Address, TemporalNamespace: o.Temporal.Namespace,
 		GoOn: func(operation string) {
 			s.background.Go(func() {

@@ -1,6 +1,7 @@
 package books
 
 import (
+	"cmp"
 	"context"
 	"crypto/ed25519"
 
@@ -12,16 +13,24 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
+// ClosingOptions say which closings to list. The zero value: all of them.
+type ClosingOptions struct {
+	// After is the number of a closing: those behind it are listed.
+	After int
+	// Limit is how many are listed at most; 0: all.
+	Limit int
+}
+
 // Closings lists an organization's closings and openings of periods, the oldest first. Each has the
 // hash of the impacts that it closed or opened, and of the one before it: `daybook audit` finds what
 // was changed since.
 //
 // Errors: ErrOrganizationNotFound.
-func Closings(ctx context.Context, db DB, org string) ([]models.Closing, error) {
+func Closings(ctx context.Context, db DB, org string, o ClosingOptions) ([]models.Closing, error) {
 	if err := readable(ctx, db, org); err != nil {
 		return nil, err
 	}
-	return ledgerdb.Closings(ctx, db, org, 0)
+	return ledgerdb.Closings(ctx, db, org, o.After, o.Limit)
 }
 
 // ClosingList is what is to be done before the period that begins on p.StartsOn is closed; of a
@@ -51,6 +60,48 @@ func ClosingList(ctx context.Context, db DB, org string, p models.Period) (model
 	return p, list, store.Wrap("read the closing list", err)
 }
 
+// AdjustmentOptions say which adjustments to list. The zero value: the first 1,000 impacts.
+type AdjustmentOptions struct {
+	// After is the id of an impact: those behind it are listed.
+	After int64
+	// Limit is how many impacts are listed at most. Default 1,000.
+	Limit int
+}
+
+// Adjustments lists what was posted of the period that begins on p.StartsOn after it was first
+// closed, in the order of impact ids: on a later day, because the policy for closed periods says so,
+// or on the period's days while it was open again. There is a row for each impact and currency. next
+// is what AdjustmentOptions.After is for the rest; 0: there is none.
+//
+// Errors: ErrPeriodNotFound, ErrInvalid, ErrOrganizationNotFound.
+func Adjustments(ctx context.Context, db DB, org string, p models.Period, o AdjustmentOptions) (
+	list []models.Adjustment, next int64, err error,
+) {
+	if err := check(db); err != nil {
+		return nil, 0, err
+	}
+	most := cmp.Or(max(o.Limit, 0), 1000)
+	err = store.ReadSnapshot(ctx, db, func(tx pgx.Tx) (err error) {
+		if err = known(ctx, tx, org); err != nil {
+			return err
+		}
+		if p, err = periodOf(ctx, tx, org, p); err != nil {
+			return err
+		}
+		list, err = ledgerdb.Adjustments(ctx, tx, org, p.StartsOn, o.After, most+1)
+		return err
+	})
+	impacts := 0
+	for i := range list {
+		if i == 0 || list[i].ImpactID != list[i-1].ImpactID {
+			if impacts++; impacts > most {
+				return list[:i], list[i-1].ImpactID, nil
+			}
+		}
+	}
+	return list, 0, err
+}
+
 // closer is who closes or opens; empty: the role of the database.
 func closer(ctx context.Context) string {
 	if !actions.Begun(ctx) {
@@ -69,7 +120,7 @@ func noteClosing(ctx context.Context, tx pgx.Tx, org string, c *PeriodChange, f 
 	if err := ledgerdb.Closed(ctx, tx, closer(ctx), c.Open, f); err != nil {
 		return err
 	}
-	written, err := ledgerdb.Closings(ctx, tx, org, before)
+	written, err := ledgerdb.Closings(ctx, tx, org, before, 0)
 	if err == nil && len(written) > 0 {
 		c.Closing = &written[len(written)-1]
 	}

@@ -31,7 +31,7 @@ func (b *bundle) posted(id string, day models.Date) {
 
 func (b *bundle) closings() []models.Closing {
 	b.t.Helper()
-	list, err := books.Closings(b.t.Context(), b.Pool, org)
+	list, err := books.Closings(b.t.Context(), b.Pool, org, books.ClosingOptions{})
 	require.NoError(b.t, err)
 	return list
 }
@@ -52,7 +52,7 @@ func (b *bundle) differences(key ed25519.PublicKey) []string {
 	return found
 }
 
-// Each closing and opening continues the chain, whoever makes it, and says which days it closed.
+// Each closing and opening continues the chain, also one by SQL, and says which days it closed.
 func TestClosingsFormAChain(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -114,6 +114,7 @@ func mainPaths(task, dir string) []inRole {
 		line("rules check ../../internal/moving/sample/rules.yaml --org new"),
 		line("periods add --org new --year 2027"), line("periods close --org new --month 2027-03"),
 		line("periods open --org new --month 2027-03"),
+		line("periods adjustments --org new --month 2027-03"), line("periods closings --org new"), line("periods check --org new --month 2027-01"),
 		line("periods policy first_open_day --org new"), line("periods list --org new"),
 		line("import ndjson dev/documents.ndjson --create"),
 		line("accounting enqueue acme doc --version 1"), line("accounting list"), line("accounting retry acme doc"),

@@ -29,12 +29,13 @@ type Audited struct {
 func auditCommand(a *cli.App) *cobra.Command {
 	var options audit.Options
 	var all bool
+	var closingKey string
 	command := &cobra.Command{
 		Use:   "audit --org ORG|--all-orgs",
 		Short: "Check that every document is posted once, and that the ledger and the queues are sound",
 		Long: "Checks in one read-only snapshot that each ready document is posted exactly once or has a job that says why not, that\n" +
 			"debits equal credits, that reversals mirror what they reverse, that chains have no gaps, and that nothing was posted\n" +
-			"into a period after its closing; and that the constraints, keys and triggers that guard the ledger are there. Lists what\n" +
+			"into a period after its closing, nor changed there; and that the constraints, keys and triggers that guard the ledger are there. Lists what\n" +
 			"is wrong with its ids and ends with 1 if anything is. It waits for no other transaction and delays none.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -43,6 +44,12 @@ func auditCommand(a *cli.App) *cobra.Command {
 				return cli.Usagef("give either --org or --all-orgs")
 			case options.Limit < 1:
 				return cli.Usagef("--limit must be at least 1")
+			}
+			var err error
+			if closingKey != "" {
+				if options.ClosingKey, err = cli.ClosingPublicKey(closingKey); err != nil {
+					return err
+				}
 			}
 			db, err := a.Open(c.Context(), 1)
 			if err != nil {
@@ -73,6 +80,7 @@ func auditCommand(a *cli.App) *cobra.Command {
 	flags := command.Flags()
 	flags.StringVar(&options.OrgID, "org", "", "the organization")
 	flags.BoolVar(&all, "all-orgs", false, "all organizations")
+	flags.StringVar(&closingKey, "closing-key", "", "the file of the public key (PEM) by which closings must be signed")
 	flags.IntVar(&options.Limit, "limit", 20, "how many findings of each check are listed at most; all are counted")
 	return command
 }

@@ -19,8 +19,8 @@ import (
 func periodsCommand(a *cli.App) *cobra.Command {
 	command := &cobra.Command{Use: "periods", Short: "List, add, close and open periods of posting dates"}
 	command.AddCommand(
-		periodsListCommand(a), periodsAddCommand(a),
-		periodsCloseCommand(a), periodsOpenCommand(a),
+		periodsListCommand(a), periodsAddCommand(a), periodsCheckCommand(a),
+		periodsCloseCommand(a), periodsOpenCommand(a), periodsAdjustmentsCommand(a), periodsClosingsCommand(a),
 		periodsPolicyCommand(a),
 	)
 	return command
@@ -137,7 +137,10 @@ func periodsToAdd(monthName, year, from, to string) ([]models.Period, error) {
 func periodsCloseCommand(a *cli.App) *cobra.Command {
 	var options books.CloseOptions
 	command := periodsChangeCommand(a, "close",
-		func(ctx context.Context, db books.DB, org string, p models.Period) (books.PeriodChange, error) {
+		func(ctx context.Context, db books.DB, org string, p models.Period) (c books.PeriodChange, err error) {
+			if options.Key, err = a.ClosingKey(); err != nil {
+				return c, err
+			}
 			return books.ClosePeriod(ctx, db, org, p, options)
 		})
 	command.Use = "close --org ORG (--month MONTH | --year YEAR | --from DAY) [--force]"
@@ -147,7 +150,8 @@ func periodsCloseCommand(a *cli.App) *cobra.Command {
 		"are open stay open, and it says so. `daybook periods policy` says what happens to documents with such a date.\n\n" +
 		"If jobs have failed or wait whose documents have such a date, the command names them and closes nothing; --force closes\n" +
 		"all the same. It goes by the dates of the documents, of their postings, and those that the rules compute. Documents in an\n" +
-		"application's own tables that were never posted are not seen."
+		"application's own tables that were never posted are not seen. `daybook periods check` says what else is open.\n\n" +
+		"The closing is a row of a chain of hashes, which `daybook audit` checks. DAYBOOK_CLOSING_KEY names the private key that signs it."
 	command.Flags().BoolVar(&options.Force, "force", false,
 		"close it although documents with a date in it, or before it, are not posted")
 	return command
@@ -238,6 +242,11 @@ func showPeriodChanges(a *cli.App, changed []books.PeriodChange, list bool) erro
 		for _, p := range changed {
 			if p.Unposted != nil {
 				a.Say("%s", p.Unposted.Sentence())
+			}
+			for _, i := range p.Open {
+				if i.Account != "" {
+					a.Say("Open: %s", closingItemText(i))
+				}
 			}
 			if !p.Changed && p.Returned == 0 {
 				a.Say("Nothing was changed: the period from %s on is %s already.", p.StartsOn, p.State)

@@ -41,6 +41,8 @@ type Environment struct {
 	MetricsSampleEvery time.Duration `env:"DAYBOOK_METRICS_SAMPLE_EVERY"`
 	// EncryptionKeys is the file of the keys that encrypt payloads; empty: there are none.
 	EncryptionKeys string `env:"DAYBOOK_ENCRYPTION_KEYS"`
+	// ClosingKey is the file of the private key that signs closings; empty: they are not signed.
+	ClosingKey string `env:"DAYBOOK_CLOSING_KEY"`
 
 	NoColor string `env:"NO_COLOR"`
 	Term    string `env:"TERM"`

@@ -118,6 +118,10 @@ func Serve(ctx context.Context, a *cli.App, o ServeOptions) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, builtin.Close()) }()
+	closingKey, err := a.ClosingKey()
+	if err != nil {
+		return err
+	}
 	keys, err := a.Encryption()
 	if err != nil {
 		return err
@@ -157,7 +161,7 @@ func Serve(ctx context.Context, a *cli.App, o ServeOptions) (err error) {
 		o.Serving("http://" + listener.Addr().String())
 	}
 	serving, err := server.New(ctx, server.Options{
-		Pool: db.Pool, DueJobs: due, CheckPayload: cli.CheckBuiltinPayload, TypeName: registry.TypeName, Metrics: measured, Encryption: keys,
+		Pool: db.Pool, DueJobs: due, CheckPayload: cli.CheckBuiltinPayload, TypeName: registry.TypeName, Metrics: measured, Encryption: keys, ClosingKey: closingKey,
 		Temporal: temporal, Log: a.Log, Version: a.Version,
 	})
 	if err != nil {

@@ -33,7 +33,7 @@ func checkSignatures(ctx context.Context, tx pgx.Tx, o Options) (CheckResult, er
 		return result, store.Wrap(result.Kind, err)
 	}
 	for _, org := range ids {
-		list, err := ledgerdb.Closings(ctx, tx, org, 0)
+		list, err := ledgerdb.Closings(ctx, tx, org, 0, 0)
 		if err != nil {
 			return result, err
 		}

@@ -53,18 +53,19 @@ func Closed(ctx context.Context, tx pgx.Tx, actor string, list []models.ClosingI
 	return store.Wrap("say who closes", err)
 }
 
-// Closings reads an organization's closings and openings, the oldest first; behind a number.
-func Closings(ctx context.Context, q store.Querier, org string, after int) ([]models.Closing, error) {
+// Closings reads an organization's closings and openings, the oldest first: those behind a
+// number, at most so many, 0: all.
+func Closings(ctx context.Context, q store.Querier, org string, after, most int) ([]models.Closing, error) {
 	const stmt = `
 SELECT number, action, starts_on, ends_on, days::text, closed_days::text, closed_by, db_role, created_at, impacts, entries, last_impact_id,
        encode(impacts_hash, 'hex'), coalesce(encode(previous_hash, 'hex'), ''), encode(hash, 'hex'), list, signature, coalesce(key_id, '')
-  FROM daybook.closings WHERE org_id = $1 AND number > $2 ORDER BY number`
+  FROM daybook.closings WHERE org_id = $1 AND number > $2 ORDER BY number LIMIT nullif($3, 0)`
 	list, err := store.Collect(ctx, q, func(row pgx.CollectableRow) (models.Closing, error) {
 		c := models.Closing{OrgID: org}
 		err := row.Scan(&c.Number, &c.Action, &c.StartsOn, &c.EndsOn, &c.Days, &c.ClosedDays, &c.ClosedBy, &c.DBRole, &c.CreatedAt,
 			&c.Impacts, &c.Entries, &c.LastImpactID, &c.ImpactsHash, &c.PreviousHash, &c.Hash, &c.List, &c.Signature, &c.KeyID)
 		return c, err
-	}, stmt, org, after)
+	}, stmt, org, after, most)
 	if list == nil {
 		list = []models.Closing{}
 	}
@@ -87,4 +88,26 @@ func LastClosing(ctx context.Context, tx pgx.Tx, org string) (number int, err er
 	}
 	err = tx.QueryRow(ctx, stmt, org).Scan(&number)
 	return number, store.Wrap("read the last closing", err)
+}
+
+// Adjustments reads what was posted of the period that begins on a day after it was first closed:
+// of the next impacts behind one, at most so many.
+func Adjustments(ctx context.Context, q store.Querier, org string, startsOn models.Date, after int64, most int) (
+	[]models.Adjustment, error,
+) {
+	const stmt = `
+SELECT impact_id, document_id, kind, reason, document_date, posting_date, created_at, coalesce(currency, ''), amount::text
+  FROM daybook.closing_adjustments($1, $2, $3, $4)`
+	list, err := store.Collect(ctx, q, func(row pgx.CollectableRow) (a models.Adjustment, err error) {
+		var amount *string
+		err = row.Scan(&a.ImpactID, &a.DocumentID, &a.Kind, &a.Reason, &a.DocumentDate, &a.PostingDate, &a.CreatedAt, &a.Currency, &amount)
+		if err == nil && amount != nil {
+			a.Debits, err = WholeNumber(*amount)
+		}
+		return a, err
+	}, stmt, org, startsOn.Time(), after, most)
+	if list == nil {
+		list = []models.Adjustment{}
+	}
+	return list, store.Wrap("read adjustments", err)
 }

@@ -25,6 +25,7 @@ var periodsPage = view{
 func (c *console) periods() {
 	c.addToMenu(menuEntry{Group: "Ledger", Name: "Periods", Path: "periods"})
 	c.ledgerPage("GET "+Root+"periods", periodsPage, c.periodList)
+	c.ledgerPage("GET "+Root+"period", view{Nav: "periods"}, c.periodPage)
 	c.action(Root+"periods/add", tokens.ScopeOperate, "periods.add", c.addPeriods)
 	c.action(Root+"periods/close", tokens.ScopeOperate, "periods.close", c.closePeriod)
 	c.action(Root+"periods/open", tokens.ScopeOperate, "periods.open", c.openPeriod)
@@ -148,7 +149,7 @@ func (c *console) addPeriods(ctx context.Context, r *request) (done, error) {
 func (c *console) closePeriod(ctx context.Context, r *request) (done, error) {
 	return c.changePeriod(ctx, r, "closed",
 		func(ctx context.Context, db books.DB, org string, p models.Period) (books.PeriodChange, error) {
-			return books.ClosePeriod(ctx, db, org, p, books.CloseOptions{Force: r.PostFormValue("force") == "true"})
+			return books.ClosePeriod(ctx, db, org, p, books.CloseOptions{Force: r.PostFormValue("force") == "true", Key: c.ClosingKey})
 		})
 }
 

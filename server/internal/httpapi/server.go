@@ -143,6 +143,7 @@ func newServer(o Options) (*server, *http.ServeMux) {
 	s.imports()
 	s.openItems()
 	s.journals()
+	s.periods()
 	s.statements()
 	s.received()
 	s.stats()

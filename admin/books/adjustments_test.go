@@ -1,0 +1,126 @@
+package books_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/daybook-dev/daybook/admin/books"
+	"github.com/daybook-dev/daybook/internal/dev/pgtest/fixture"
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/models"
+)
+
+// What belongs to a closed month and was posted later is listed: on a later day by the policy, or in
+// it when it was opened again; and nothing else is.
+func TestAdjustmentsOfAClosedMonth(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	ctx := t.Context()
+	march := books.Month(2026, 3)
+	require.NoError(t, second(books.AddPeriods(ctx, b.Pool, org, books.Year(2026)...)))
+	require.NoError(t, second(books.SetClosedPeriodPolicy(ctx, b.Pool, org, models.PolicyFirstOpenDay)))
+	b.posted("before", models.NewDate(2026, 3, 1))
+	b.posted("deleted", models.NewDate(2026, 3, 2))
+	b.posted("changed", models.NewDate(2026, 3, 3))
+	list := func() []string {
+		t.Helper()
+		found, _, err := books.Adjustments(ctx, b.Pool, org, march, books.AdjustmentOptions{})
+		require.NoError(t, err)
+		shown := []string{}
+		for _, a := range found {
+			shown = append(shown, fmt.Sprintf("%s %s %s %s→%s %s %s", a.DocumentID, a.Kind, a.Reason, a.DocumentDate, a.PostingDate, a.Debits, a.Currency))
+		}
+		return shown
+	}
+	assert.Empty(t, list(), "it was never closed")
+	require.NoError(t, second(books.ClosePeriod(ctx, b.Pool, org, march, books.CloseOptions{})))
+
+	b.posted("late", models.NewDate(2026, 3, 31))
+	b.posted("april", models.NewDate(2026, 4, 1))
+	fixture.Ready(t, b.Pool, func() *models.Document {
+		d := fixture.Invoice(org, "changed", 2000)
+		d.IssueDate = models.NewDate(2026, 3, 3)
+		return d
+	}())
+	b.work()
+	b.tx(func(ctx context.Context, tx pgx.Tx) {
+		require.NoError(t, second(store.MarkDocumentDeleted(ctx, tx, org, "deleted")))
+	})
+	b.work()
+	require.NoError(t, second(books.OpenPeriod(ctx, b.Pool, org, march)))
+	b.posted("again", models.NewDate(2026, 3, 4))
+	require.NoError(t, second(books.ClosePeriod(ctx, b.Pool, org, march, books.CloseOptions{})))
+	require.NoError(t, second(books.ClosePeriod(ctx, b.Pool, org, books.Month(2026, 4), books.CloseOptions{})))
+	b.posted("later", models.NewDate(2026, 3, 5))
+	b.posted("april-late", models.NewDate(2026, 4, 5))
+	assert.Equal(t, []string{
+		"late post later_day 2026-03-31→2026-04-01 1190 EUR",
+		"changed reverse later_day 2026-03-03→2026-04-01 1190 EUR",
+		"changed post later_day 2026-03-03→2026-04-01 2380 EUR",
+		"deleted reverse later_day 2026-03-02→2026-04-01 1190 EUR",
+		"again post opened_again 2026-03-04→2026-03-04 1190 EUR",
+		"later post later_day 2026-03-05→2026-05-01 1190 EUR",
+	}, list())
+	all, _, err := books.Adjustments(ctx, b.Pool, org, march, books.AdjustmentOptions{})
+	require.NoError(t, err)
+	rest, next, err := books.Adjustments(ctx, b.Pool, org, march, books.AdjustmentOptions{After: all[0].ImpactID, Limit: 2})
+	require.NoError(t, err)
+	assert.Equal(t, all[1:3], rest)
+	assert.Equal(t, all[2].ImpactID, next)
+	_, _, err = books.Adjustments(ctx, b.Pool, org, books.Month(2027, 3), books.AdjustmentOptions{})
+	require.ErrorIs(t, err, books.ErrPeriodNotFound)
+}
+
+// The list says what is open, and what of it has to be done.
+func TestClosingListSaysWhatIsOpen(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	ctx := t.Context()
+	march := books.Month(2026, 3)
+	require.NoError(t, second(books.AddPeriods(ctx, b.Pool, org, books.Month(2026, 2), march)))
+	require.NoError(t, second(b.Pool.Exec(ctx, `UPDATE daybook.accounts SET role = CASE code WHEN '1200' THEN 'suspense' ELSE 'rounding' END`)))
+	b.posted("march", models.NewDate(2026, 3, 31))
+	b.posted("april", models.NewDate(2026, 4, 1))
+	fixture.Ready(t, b.Pool, fixture.Unbalanced(org, "broken"))
+	b.work()
+	fixture.Ready(t, b.Pool, fixture.Invoice(org, "waits", 1000))
+	require.NoError(t, second(store.EnqueueAccountingJob(ctx, b.Pool, org, "elsewhere", 1, nil, models.PriorityNormal)))
+
+	open := func() []string {
+		t.Helper()
+		_, list, err := books.ClosingList(ctx, b.Pool, org, march)
+		require.NoError(t, err)
+		shown := []string{}
+		for _, i := range list {
+			shown = append(shown, fmt.Sprintf("%s %t %d %s %s %s %v", i.Code, i.Required, i.Count, i.Account, i.Amount, i.Currency, i.Examples))
+			assert.NotEmpty(t, i.WhatToDo)
+		}
+		return shown
+	}
+	want := []string{
+		"UNPOSTED_FAILED true 1  <nil>  [broken]", "UNPOSTED_WAITING true 1  <nil>  [waits]", "OPEN_BEFORE true 1  <nil>  [2026-02-01]",
+		"UNDATED false 1  <nil>  [elsewhere]", "SUSPENSE false 1 1200 1190 EUR []", "ROUNDING false 1 3800 -190 EUR []",
+		"ROUNDING false 1 4400 -1000 EUR []",
+	}
+	assert.Equal(t, want, open())
+	c, err := books.ClosePeriod(ctx, b.Pool, org, march, books.CloseOptions{Force: true})
+	require.NoError(t, err)
+	assert.Len(t, c.Open, len(want))
+	assert.Contains(t, string(c.Closing.List), `"code": "UNPOSTED_FAILED"`)
+	assert.Equal(t, want, open(), "of a closed period, what is open now")
+	_, _, err = books.Adjustments(ctx, b.Pool, org, models.Period{}, books.AdjustmentOptions{})
+	require.ErrorIs(t, err, books.ErrInvalid)
+
+	// By SQL, the database looks by itself.
+	_, err = b.Pool.Exec(ctx, `UPDATE daybook.periods SET state = 'closed', closed_at = now() WHERE starts_on = '2026-02-01'`)
+	require.NoError(t, err)
+	last := b.closings()[1]
+	assert.Equal(t, last.DBRole, last.ClosedBy)
+	assert.Equal(t, `[{"code": "UNDATED", "count": 1, "amount": null, "account": null, "currency": null, "examples": ["elsewhere"], "required": false}]`,
+		string(last.List))
+}
