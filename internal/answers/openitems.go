@@ -164,7 +164,7 @@ type CounterpartyLine struct {
 
 // CounterpartyStatement is what a counterparty's documents have posted on accounts with open items.
 type CounterpartyStatement struct {
-	Counterparty string          `json:"counterparty"`
+	Counterparty string             `json:"counterparty"`
 	Lines        []CounterpartyLine `json:"lines"`
 }
 

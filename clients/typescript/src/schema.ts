@@ -198,6 +198,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/closings": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List an organization's closings and openings of periods, with their hashes, the oldest first
+         * @description Scope: `read`.
+         */
+        get: operations["listClosings"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/documents": {
         parameters: {
             query?: never;
@@ -874,6 +894,70 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/periods": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List an organization's periods, the oldest first
+         * @description Scope: `read`.
+         */
+        get: operations["listPeriods"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/periods/{startsOn}/adjustments": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List what was posted of a period after it was first closed
+         * @description An impact with several currencies has a row for each. A page has all rows of limit impacts.
+         *
+         *     Scope: `read`.
+         */
+        get: operations["listAdjustments"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/periods/{startsOn}/closing": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List what is to be done before a period is closed
+         * @description Of a closed period, what is open now.
+         *
+         *     Scope: `read`.
+         */
+        get: operations["getClosingList"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/queues": {
         parameters: {
             query?: never;
@@ -1444,6 +1528,32 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
+        Adjustment: {
+            /** Format: date-time */
+            createdAt: string;
+            /** @description Absent: the impact has no entry */
+            currency?: string;
+            /** @description The same as a decimal number */
+            debits?: string;
+            /** @description The sum of its debits, which equals that of its credits, in minor units */
+            debitsMinor?: string;
+            /** Format: date */
+            documentDate: string;
+            documentId: string;
+            /** Format: int64 */
+            impactId: number;
+            /** @enum {string} */
+            kind: "post" | "reverse";
+            /** Format: date */
+            postingDate: string;
+            /**
+             * @description On the period's days, which were open again, or on the first open day after it
+             * @enum {string}
+             */
+            reason: "opened_again" | "later_day";
+        } & {
+            [key: string]: unknown;
+        };
         Aged: {
             account: string;
             counterparty: string;
@@ -1661,6 +1771,85 @@ export interface components {
             result: "written" | "unchanged" | "deleted" | "nothing";
             /** Format: int64 */
             version?: number;
+        } & {
+            [key: string]: unknown;
+        };
+        Closing: {
+            /** @enum {string} */
+            action: "closed" | "opened";
+            closedBy: string;
+            /** @description All days that are closed after it */
+            closedDays: string;
+            /** Format: date-time */
+            createdAt: string;
+            /**
+             * @description The days that it closed or opened, as PostgreSQL writes them
+             * @example {[2025-03-01,2025-04-01)}
+             */
+            days: string;
+            dbRole: string;
+            /** Format: date */
+            endsOn: string;
+            /** Format: int64 */
+            entries: number;
+            hash: string;
+            /**
+             * Format: int64
+             * @description How many impacts the days had
+             */
+            impacts: number;
+            /** @description SHA-256 of the impacts and their entries, in hexadecimal */
+            impactsHash: string;
+            /** @description The first 16 bytes of the SHA-256 of the public key (DER), in hexadecimal */
+            keyId?: string;
+            /** Format: int64 */
+            lastImpactId: number;
+            /** @description What was open when it was closed */
+            list?: unknown;
+            /**
+             * Format: int64
+             * @description Counts an organization's closings and openings from 1
+             */
+            number: number;
+            /** @description The hash of the one before it */
+            previousHash?: string;
+            /** @description Ed25519, of the text "daybook closing " and the hash */
+            signature?: string;
+            /** Format: date */
+            startsOn: string;
+        } & {
+            [key: string]: unknown;
+        };
+        ClosingItem: {
+            account?: string;
+            /**
+             * @description The same as a decimal number
+             * @example -12.34
+             */
+            amount?: string;
+            /** @description In minor units: debits less credits; of TAX what is owed by the documents and not posted */
+            amountMinor?: string;
+            /** @description What is open, such as UNPOSTED_FAILED */
+            code: string;
+            /**
+             * Format: int64
+             * @description How many there are: documents, periods, accounts
+             */
+            count: number;
+            currency?: string;
+            /** @description Ids of documents, or first days of periods, at most 20 */
+            examples?: string[];
+            /** @description Whether it has to be done before the period is closed */
+            required: boolean;
+            whatToDo: string;
+        } & {
+            [key: string]: unknown;
+        };
+        ClosingListResponse: {
+            list: components["schemas"]["ClosingItem"][];
+            period: components["schemas"]["Period"];
+            /** @description Whether nothing is left that has to be done; true of a closed period */
+            ready: boolean;
         } & {
             [key: string]: unknown;
         };
@@ -2518,6 +2707,20 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
+        ListAdjustmentsResponse: {
+            adjustments: components["schemas"]["Adjustment"][];
+            /** @description For the next page; absent: this is the last one */
+            nextCursor?: string;
+        } & {
+            [key: string]: unknown;
+        };
+        ListClosingsResponse: {
+            closings: components["schemas"]["Closing"][];
+            /** @description For the next page; absent: this is the last one */
+            nextCursor?: string;
+        } & {
+            [key: string]: unknown;
+        };
         ListDocumentsResponse: {
             documents: components["schemas"]["Document"][];
             /** @description For the next page; absent: this is the last one */
@@ -2567,6 +2770,16 @@ export interface components {
             items: components["schemas"]["OpenItem"][];
             /** @description For the next page; absent: this is the last one */
             nextCursor?: string;
+        } & {
+            [key: string]: unknown;
+        };
+        ListPeriodsResponse: {
+            periods: components["schemas"]["Period"][];
+            /**
+             * @description What a document does whose posting date lies in a closed period
+             * @enum {string}
+             */
+            policy: "fail" | "first_open_day";
         } & {
             [key: string]: unknown;
         };
@@ -2760,6 +2973,21 @@ export interface components {
             type?: string;
             /** @description It waits for its turn or for other jobs; dueAt is when it is to be due after that */
             waits?: boolean;
+        } & {
+            [key: string]: unknown;
+        };
+        Period: {
+            /**
+             * Format: date-time
+             * @description Absent: it is open
+             */
+            closedAt?: string;
+            /** Format: date */
+            endsOn: string;
+            /** Format: date */
+            startsOn: string;
+            /** @enum {string} */
+            state: "open" | "closed";
         } & {
             [key: string]: unknown;
         };
@@ -4600,6 +4828,96 @@ export interface operations {
             };
             /** @description Request Entity Too Large */
             413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listClosings: {
+        parameters: {
+            query?: {
+                /** @description How many at most */
+                limit?: number;
+                /** @description nextCursor of the page before; the other parameters must be the same */
+                cursor?: string;
+                /** @description The organization; default that of the token */
+                orgId?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListClosingsResponse"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -8336,6 +8654,274 @@ export interface operations {
             };
             /** @description Unsupported Media Type */
             415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listPeriods: {
+        parameters: {
+            query?: {
+                /** @description The organization; default that of the token */
+                orgId?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListPeriodsResponse"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listAdjustments: {
+        parameters: {
+            query?: {
+                /** @description The organization; default that of the token */
+                orgId?: string;
+                /** @description How many at most */
+                limit?: number;
+                /** @description nextCursor of the page before; the other parameters must be the same */
+                cursor?: string;
+            };
+            header?: never;
+            path: {
+                /** @description The period's first day */
+                startsOn: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListAdjustmentsResponse"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    getClosingList: {
+        parameters: {
+            query?: {
+                /** @description The organization; default that of the token */
+                orgId?: string;
+            };
+            header?: never;
+            path: {
+                /** @description The period's first day */
+                startsOn: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ClosingListResponse"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };
