@@ -65,6 +65,20 @@ SELECT jsonb_path_exists(content, '$.keyvalue() ? (@.key like_regex "^(total|pre
     OR jsonb_path_exists(content, '$.keyvalue() ? (@.key like_regex "^taxes$" flag "i").value[*].keyvalue() ? (@.key like_regex "^(base|amount)$" flag "i").value ? (@ != 0)')
 $$;
 
+-- The amount that a document states as a whole, in minor units of its currency: its total, what is
+-- payable, what was paid, or the debits of its journal; null: none.
+CREATE FUNCTION daybook.stated_amount(content jsonb) RETURNS numeric
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+AS $$
+SELECT coalesce(jsonb_path_query_first(content, '$.total ? (@.type() == "number" && @ != 0)'),
+                jsonb_path_query_first(content, '$.payable ? (@.type() == "number" && @ != 0)'),
+                jsonb_path_query_first(content, '$.amount ? (@.type() == "number" && @ != 0)'),
+                (SELECT to_jsonb(sum(a.amount::numeric))
+                   FROM jsonb_path_query(content, '$.journal.entries[*] ? (@.amount > 0 && !exists (@.currency)).amount') AS a (amount)))::numeric
+$$;
+COMMENT ON FUNCTION daybook.stated_amount IS
+    'The amount that a document states as a whole, in minor units: its total, what is payable or was paid, or the debits of its journal';
+
 CREATE TABLE daybook.entries (
     impact_id     bigint NOT NULL,
     line_no       integer NOT NULL CHECK (line_no > 0),

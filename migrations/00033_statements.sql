@@ -687,6 +687,7 @@ BEGIN
     RETURN NULL;
 END
 $$;
+REVOKE ALL ON FUNCTION daybook.forget_sums_of_periods, daybook.keep_sums_of_periods FROM PUBLIC; -- the right to make them triggers of any table
 CREATE TRIGGER periods_forget_sums AFTER INSERT OR UPDATE OR DELETE ON daybook.periods
     FOR EACH ROW EXECUTE FUNCTION daybook.forget_sums_of_periods();
 CREATE CONSTRAINT TRIGGER periods_keep_sums AFTER INSERT OR UPDATE OR DELETE ON daybook.periods

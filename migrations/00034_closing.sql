@@ -345,6 +345,7 @@ BEGIN
     RETURN NULL;
 END
 $$;
+REVOKE ALL ON FUNCTION daybook.periods_noted FROM PUBLIC; -- the right to make it a trigger of any table
 CREATE TRIGGER periods_noted AFTER INSERT OR UPDATE OR DELETE ON daybook.periods
     FOR EACH ROW EXECUTE FUNCTION daybook.periods_noted();
 

@@ -6582,6 +6582,23 @@ $_$;
 
 COMMENT ON FUNCTION daybook.start_job_worker(worker text, types text[], fleet text, versions integer[], max_attempts integer[], timeouts double precision[], owner text, parallel integer) IS 'Puts a worker that claims jobs by SQL on record, with the types that it has handlers for. Call it when the worker starts';
 
+-- Name: stated_amount(jsonb); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.stated_amount(content jsonb) RETURNS numeric
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+SELECT coalesce(jsonb_path_query_first(content, '$.total ? (@.type() == "number" && @ != 0)'),
+                jsonb_path_query_first(content, '$.payable ? (@.type() == "number" && @ != 0)'),
+                jsonb_path_query_first(content, '$.amount ? (@.type() == "number" && @ != 0)'),
+                (SELECT to_jsonb(sum(a.amount::numeric))
+                   FROM jsonb_path_query(content, '$.journal.entries[*] ? (@.amount > 0 && !exists (@.currency)).amount') AS a (amount)))::numeric
+$_$;
+
+-- Name: FUNCTION stated_amount(content jsonb); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.stated_amount(content jsonb) IS 'The amount that a document states as a whole, in minor units: its total, what is payable or was paid, or the debits of its journal';
+
 -- Name: stated_taxes(text, date, date); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.stated_taxes(org_id text, from_day date, to_day date) RETURNS TABLE(document_id text, currency text, direction text, country text, category text, code text, rate numeric, documents integer, base numeric, tax numeric)

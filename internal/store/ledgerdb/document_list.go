@@ -110,11 +110,7 @@ SELECT scanned.n, coalesce(scanned.last, ''), x.*
                CASE WHEN i.kind = 'post' THEN i.document_version END AS posted, d.value_date, d.created_at, d.updated_at,
                CASE WHEN i.kind = 'post' THEN i.no_entries ELSE '' END AS no_entries, d.import_id,
                coalesce(d.content ->> 'number', '') AS number, coalesce(d.content ->> 'counterparty', '') AS counterparty,
-               coalesce(jsonb_path_query_first(d.content, '$.total ? (@.type() == "number" && @ != 0)'),
-                        jsonb_path_query_first(d.content, '$.payable ? (@.type() == "number" && @ != 0)'),
-                        jsonb_path_query_first(d.content, '$.amount ? (@.type() == "number" && @ != 0)'),
-                        (SELECT to_jsonb(sum(a.amount::numeric))
-                           FROM jsonb_path_query(d.content, '$.journal.entries[*] ? (@.amount > 0 && !exists (@.currency)).amount') AS a (amount)))::text AS amount
+               daybook.stated_amount(d.content)::text AS amount
           FROM keys k
           LEFT JOIN LATERAL (SELECT * FROM daybook.documents x WHERE x.org_id = @org AND x.id = k.id LIMIT 1) d ON true
           LEFT JOIN LATERAL (SELECT * FROM daybook.accounting_work_queue x WHERE x.org_id = @org AND x.document_id = k.id LIMIT 1) j ON true
