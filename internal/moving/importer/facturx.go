@@ -1,11 +1,12 @@
 package importer
 
 import (
+	"bytes"
+	"cmp"
+	"errors"
 	"io"
 	"slices"
 	"strings"
-
-	"github.com/ledongthuc/pdf"
 )
 
 // maxEmbeddedBytes bounds the XML in a PDF, which is compressed there.
@@ -22,74 +23,87 @@ func FacturX(file io.ReaderAt, size int64) (Imported, error) {
 	if err != nil {
 		return Imported{}, err
 	}
-	out, err := CII(io.LimitReader(xml, maxEmbeddedBytes))
+	out, err := CII(bytes.NewReader(xml))
 	if err == nil {
 		out.Document.Content.Source = "facturx"
 	}
 	return out, err
 }
 
-// embeddedInvoice finds the XML. The library panics at what it cannot read.
-func embeddedInvoice(file io.ReaderAt, size int64) (xml io.Reader, err error) {
-	defer func() {
-		if recover() != nil {
-			err = invalid("it is a PDF that cannot be read")
-		}
-	}()
-	in, err := pdf.NewReader(file, size)
-	if err != nil {
+// embeddedInvoice finds the XML.
+func embeddedInvoice(file io.ReaderAt, size int64) ([]byte, error) {
+	in, err := openPDF(file, size)
+	switch {
+	case errors.Is(err, ErrInvalid):
+		return nil, err
+	case err != nil:
 		return nil, invalid("it is not a PDF that can be read: %v", err)
 	}
-	root := in.Trailer().Key("Root")
+	root, ok := in.get(in.root).(pdfDict)
+	if !ok {
+		return nil, invalid("it is not a PDF that can be read: %v", errPDF)
+	}
+	w := pdfFiles{pdfFile: in, seen: map[pdfRef]bool{}}
+	if names, ok := in.get(root["Names"]).(pdfDict); ok {
+		w.tree(names["EmbeddedFiles"], 0)
+	}
+	associated, _ := in.get(root["AF"]).(pdfArray)
 	var names []string
-	files := append(namedFiles(root.Key("Names").Key("EmbeddedFiles"), 0), elements(root.Key("AF"))...)
-	for _, f := range files {
-		name := firstText(f.Key("UF"), f.Key("F"))
-		stream := f.Key("EF").Key("F")
-		if stream.Kind() != pdf.Stream {
-			stream = f.Key("EF").Key("UF")
+	for _, f := range append(w.files, associated...) {
+		spec, _ := in.get(f).(pdfDict)
+		name := cmp.Or(in.textOf(spec["UF"]), in.textOf(spec["F"]))
+		embedded, _ := in.get(spec["EF"]).(pdfDict)
+		stream, ok := in.get(embedded["F"]).(pdfStream)
+		if !ok {
+			stream, ok = in.get(embedded["UF"]).(pdfStream)
 		}
-		if stream.Kind() == pdf.Stream && slices.Contains(facturXFiles, strings.ToLower(name)) {
-			return stream.Reader(), nil
+		if ok && slices.Contains(facturXFiles, strings.ToLower(name)) {
+			xml, err := in.bytes(stream)
+			if err != nil {
+				return nil, invalid("it is a PDF whose file %s cannot be read: %v", name, err)
+			}
+			return xml, nil
 		}
 		names = append(names, name)
 	}
 	if len(names) == 0 {
 		return nil, invalid("the PDF has no file in it, so no electronic invoice")
 	}
-	return nil, invalid("the PDF has no electronic invoice in it (%s), but %s", strings.Join(facturXFiles, ", "), strings.Join(names, ", "))
+	return nil, invalid("the PDF has no electronic invoice in it (%s), but %.1000s", strings.Join(facturXFiles, ", "), strings.Join(names, ", "))
 }
 
-// namedFiles are the files of a name tree.
-func namedFiles(tree pdf.Value, depth int) []pdf.Value {
-	if depth > maxXMLDepth {
-		return nil
+// pdfFiles collects what stands in a name tree. No node of it is read twice.
+type pdfFiles struct {
+	*pdfFile
+	files []any
+	seen  map[pdfRef]bool
+}
+
+func (w *pdfFiles) tree(node any, depth int) {
+	if ref, ok := node.(pdfRef); ok {
+		if w.seen[ref] {
+			return
+		}
+		w.seen[ref] = true
 	}
-	var files []pdf.Value
-	for i, v := range elements(tree.Key("Names")) {
+	dict, ok := w.get(node).(pdfDict)
+	if !ok || depth > maxPDFDepth {
+		return
+	}
+	names, _ := w.get(dict["Names"]).(pdfArray)
+	for i, v := range names {
 		if i%2 == 1 {
-			files = append(files, v)
+			w.files = append(w.files, v)
 		}
 	}
-	for _, kid := range elements(tree.Key("Kids")) {
-		files = append(files, namedFiles(kid, depth+1)...)
+	kids, _ := w.get(dict["Kids"]).(pdfArray)
+	for _, kid := range kids {
+		w.tree(kid, depth+1)
 	}
-	return files
 }
 
-func elements(array pdf.Value) []pdf.Value {
-	values := make([]pdf.Value, array.Len())
-	for i := range values {
-		values[i] = array.Index(i)
-	}
-	return values
-}
-
-func firstText(values ...pdf.Value) string {
-	for _, v := range values {
-		if text := v.Text(); text != "" {
-			return text
-		}
-	}
-	return ""
+// textOf is a text, empty if the value is none.
+func (f *pdfFile) textOf(value any) string {
+	text, _ := f.get(value).(string)
+	return pdfText(text)
 }
