@@ -29,6 +29,7 @@ func (c *console) ledger() {
 	c.entries()
 	c.trialBalance()
 	c.accounts()
+	c.rates()
 	c.rules()
 	c.periods()
 }

@@ -142,6 +142,7 @@ func newServer(o Options) (*server, *http.ServeMux) {
 	s.ledger()
 	s.imports()
 	s.openItems()
+	s.rates()
 	s.received()
 	s.stats()
 	s.notifications()
