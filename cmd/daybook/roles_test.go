@@ -147,6 +147,10 @@ func mainPaths(task, dir string) []inRole {
 		line("import mt940 ../../internal/moving/importer/testdata/statement.sta --org acme"),
 		line("import facturx ../../internal/moving/importer/testdata/invoice.pdf --org acme"),
 		{args: strings.Fields("import hledger - --org acme"), stdin: "2026-01-01 opening\n  a:1200  5.00 EUR\n  e:4400\n"},
+		{
+			args:  strings.Fields("import opening - --against 4400 --reason opening --org acme"),
+			stdin: "account,number,issue_date,amount,currency\n1200,17,2026-01-01,1.00,EUR\n",
+		},
 		line("import list"), line("import undo 1"),
 		line("accounting show acme doc"), line("accounting elsewhere acme doc --post full"),
 		line("accounts ledger 1200 --org acme"),
