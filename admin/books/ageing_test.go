@@ -62,7 +62,7 @@ func TestCounterpartyStatement(t *testing.T) {
 	}, lines(books.StatementOptions{Counterparty: "Ada"}))
 	assert.Equal(t, []string{"  1200: 1000 1000 open 0", "2026-03-12 b 1200: 500 1500 open 500"},
 		lines(books.StatementOptions{Counterparty: "Ada", From: models.NewDate(2026, 3, 2), To: models.NewDate(2026, 3, 12)}))
-	assert.Empty(t, lines(books.StatementOptions{Counterparty: "nobody's"}))
+	assert.Empty(t, lines(books.StatementOptions{Counterparty: "unknown"}))
 
 	_, err := books.CounterpartyStatement(t.Context(), b.Pool, org, books.StatementOptions{})
 	require.ErrorIs(t, err, books.ErrInvalid)

@@ -67,7 +67,7 @@ func owed() *pgtest.Example {
 }
 
 // together puts the two documents together.
-func together(e *pgtest.Example) books.ItemGroup {
+func together(e *pgtest.Example) models.ItemGroup {
 	g, err := books.Reconcile(e.Context(), e.Pool, "acme", []string{"invoice-1", "payment-1"}, "by phone")
 	if err != nil {
 		panic(err)

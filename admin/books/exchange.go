@@ -14,29 +14,12 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// Exchange is what was won and lost by rates until a day.
-type Exchange struct {
-	// Currency is the organization's own; amounts below are in its minor units.
-	Currency string
-	// Differences are those of items that pay each other in a group.
-	Differences []models.ExchangeDifference
-	// Realised is the sum of the differences: positive is a gain.
-	Realised *big.Int
-	// Missing counts the differences of which a rate is missing.
-	Missing int
-	// Accounts are the adjustment, gain and loss account of the booking before; nil: there was none.
-	Accounts []string
-	// Booked is what stands on that adjustment account until the day, ToBook what is missing of
-	// Realised there. nil: nothing was booked yet.
-	Booked, ToBook *big.Int
-}
-
 // ExchangeDifferences reads what was won and lost until a day by rates, where items in other
 // currencies than the organization's own pay each other in a group: the amount times what the rate
 // of the credit's day is above that of the debit's, the oldest items first.
 //
 // Errors: ErrInvalid (it has no currency of its own), ErrOrganizationNotFound.
-func ExchangeDifferences(ctx context.Context, db DB, org string, until models.Date) (e Exchange, err error) {
+func ExchangeDifferences(ctx context.Context, db DB, org string, until models.Date) (e models.Exchange, err error) {
 	if err = readable(ctx, db, org); err != nil {
 		return e, err
 	}
@@ -61,7 +44,7 @@ func lastDay(d models.Date) models.Date {
 	return d
 }
 
-func readExchange(ctx context.Context, q store.Querier, org string, until models.Date) (e Exchange, err error) {
+func readExchange(ctx context.Context, q store.Querier, org string, until models.Date) (e models.Exchange, err error) {
 	if e.Currency, e.Accounts, err = ledgerdb.OwnCurrency(ctx, q, org); err != nil {
 		return e, err
 	}
@@ -96,7 +79,7 @@ type ExchangeBooking struct {
 
 // ExchangeBooked is what a booking of exchange differences did.
 type ExchangeBooked struct {
-	Exchange
+	models.Exchange
 	// DocumentID is the journal that was written; empty: nothing was left to book.
 	DocumentID string
 }

@@ -1,7 +1,6 @@
 package answers
 
 import (
-	"github.com/daybook-dev/daybook/admin/books"
 	"github.com/daybook-dev/daybook/internal/text/minor"
 	"github.com/daybook-dev/daybook/models"
 )
@@ -56,7 +55,7 @@ type Exchange struct {
 }
 
 // ExchangeOf makes the answer of exchange differences.
-func ExchangeOf(e *books.Exchange, document string) Exchange {
+func ExchangeOf(e *models.Exchange, document string) Exchange {
 	out := Exchange{
 		Currency: e.Currency, Realised: minor.Decimal(e.Realised, e.Currency), Missing: e.Missing, Accounts: e.Accounts,
 		DocumentID: document,

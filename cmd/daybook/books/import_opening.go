@@ -33,7 +33,7 @@ func importOpeningCommand(a *cli.App) *cobra.Command {
 	flags.StringVar(&of.Org, "org", "", "the organization whose items these are")
 	flags.StringVar(&of.Against, "against", "", "the account that takes the other side of each item")
 	flags.StringVar(&of.Reason, "reason", "", "why they are posted, such as opening balances 2026")
-	flags.StringVar(&of.By, "by", "", "who takes them over (default the system's user)")
+	flags.StringVar(&of.By, "by", "", "who imports them (default the system's user)")
 	for _, name := range []string{"org", "against", "reason"} {
 		_ = command.MarkFlagRequired(name)
 	}

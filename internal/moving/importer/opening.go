@@ -15,7 +15,7 @@ import (
 
 // OpeningOptions are what a file of open items does not say.
 type OpeningOptions struct {
-	// Org is the organization, By who takes the items over, Reason why.
+	// Org is the organization, By who imports the items, Reason why.
 	Org, By, Reason string
 	// Against is the account that takes the other side of each item.
 	Against string

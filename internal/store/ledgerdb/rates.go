@@ -30,7 +30,8 @@ func PutRates(ctx context.Context, tx pgx.Tx, org string, rates []models.Currenc
 	const stmt = `
 WITH put AS (
     INSERT INTO daybook.rates AS r (org_id, currency, valid_on, rate, source, actor)
-    SELECT $1, k.currency, k.valid_on, k.rate::numeric, k.source, $6 FROM unnest($2::text[], $3::date[], $4::text[], $5::text[]) AS k (currency, valid_on, rate, source)
+    SELECT @org, k.currency, k.valid_on, k.rate::numeric, k.source, @actor
+      FROM unnest(@currencies::text[], @days::date[], @rates::text[], @sources::text[]) AS k (currency, valid_on, rate, source)
         ON CONFLICT ON CONSTRAINT rates_pkey DO UPDATE SET rate = excluded.rate, source = excluded.source, actor = excluded.actor, created_at = clock_timestamp()
      WHERE (r.rate, r.source) <> (excluded.rate, excluded.source)
     RETURNING 1
@@ -41,7 +42,9 @@ SELECT count(*) FROM put`
 	for i, r := range rates {
 		currencies[i], days[i], values[i], sources[i] = r.Currency, r.ValidOn, r.Rate, r.Source
 	}
-	err = tx.QueryRow(ctx, stmt, org, currencies, dates(days), values, sources, actor).Scan(&changed)
+	err = tx.QueryRow(ctx, stmt, store.Args{
+		"org": org, "currencies": currencies, "days": dates(days), "rates": values, "sources": sources, "actor": actor,
+	}).Scan(&changed)
 	return changed, store.Wrap("write the rates", err)
 }
 
