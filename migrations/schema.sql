@@ -79,59 +79,6 @@ CREATE TYPE daybook.period_state AS ENUM (
     'closed'
 );
 
--- Name: statement_line; Type: TYPE; Schema: daybook; Owner: -
-
-CREATE TYPE daybook.statement_line AS (
-	place text,
-	kind text,
-	currency text,
-	type text,
-	section text,
-	account_code text,
-	name text,
-	value text,
-	amount numeric
-);
-
--- Name: account_sums(text, date, date, text, text, text); Type: FUNCTION; Schema: daybook; Owner: -
-
-CREATE FUNCTION daybook.account_sums(org_id text, from_day date DEFAULT NULL::date, to_day date DEFAULT NULL::date, by_key text DEFAULT NULL::text, where_key text DEFAULT NULL::text, where_value text DEFAULT NULL::text) RETURNS TABLE(account_code text, currency text, year_end boolean, value text, debit numeric, credit numeric)
-    LANGUAGE sql STABLE
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $$
-    WITH span AS (
-        SELECT coalesce(from_day, '-infinity') AS first_day, coalesce(to_day, 'infinity') AS last_day,
-               by_key IS NULL AND where_key IS NULL AS plain
-    ), kept AS (
-        SELECT k.starts_on, span.plain FROM span
-          JOIN daybook.closed_sum_spans k ON k.starts_on >= span.first_day AND k.ends_on <= span.last_day
-         WHERE k.org_id = account_sums.org_id
-    ), sums AS (
-        SELECT k.account_code, k.currency, k.year_end, NULL::jsonb AS dimensions, k.debit, k.credit
-          FROM kept JOIN daybook.closed_sums k ON k.org_id = account_sums.org_id AND k.starts_on = kept.starts_on
-         UNION ALL
-        -- What has dimensions is moved from the entries that have none.
-        SELECT k.account_code, k.currency, k.year_end, moved.dimensions, moved.sign * k.debit, moved.sign * k.credit
-          FROM kept JOIN daybook.closed_dimension_sums k ON k.org_id = account_sums.org_id AND k.starts_on = kept.starts_on
-         CROSS JOIN LATERAL (VALUES (k.dimensions, 1), (NULL, -1)) AS moved (dimensions, sign)
-         WHERE NOT kept.plain
-         UNION ALL
-        SELECT e.account_code, e.currency, e.year_end, e.dimensions, e.debit, e.credit
-          FROM span CROSS JOIN LATERAL daybook.unkept_spans(account_sums.org_id, span.first_day, span.last_day) u
-         CROSS JOIN LATERAL daybook.entry_sums(account_sums.org_id, u.first_day, u.last_day) e
-    )
-    SELECT s.account_code, s.currency, s.year_end, coalesce(s.dimensions ->> by_key, ''), sum(s.debit), sum(s.credit)
-      FROM sums s
-     WHERE where_key IS NULL OR coalesce(s.dimensions ->> where_key, '') = coalesce(where_value, '')
-     GROUP BY 1, 2, 3, 4
-    -- An account to which only entries were posted that are counted elsewhere.
-    HAVING sum(s.debit) <> 0 OR sum(s.credit) <> 0
-$$;
-
--- Name: FUNCTION account_sums(org_id text, from_day date, to_day date, by_key text, where_key text, where_value text); Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON FUNCTION daybook.account_sums(org_id text, from_day date, to_day date, by_key text, where_key text, where_value text) IS 'What was posted to each account from one day to another, in minor units, also by the values of a dimension; closed days from the sums that are kept';
-
 -- Name: accounting_request_in_doubt(text, text, bigint, integer, timestamp with time zone); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.accounting_request_in_doubt(org_id text, document_id text, version_hint bigint, priority integer, ready_at timestamp with time zone) RETURNS boolean
@@ -139,38 +86,6 @@ CREATE FUNCTION daybook.accounting_request_in_doubt(org_id text, document_id tex
     AS $$
     SELECT (octet_length(org_id) BETWEEN 1 AND 255 AND octet_length(document_id) BETWEEN 1 AND 255 AND version_hint >= 0
             AND (priority IS NULL OR priority BETWEEN 1 AND 3) AND (ready_at IS NULL OR ready_at <= '9999-12-31 23:59:59+00')) IS NOT TRUE
-$$;
-
--- Name: add_statement_totals(text, daybook.statement_line[]); Type: FUNCTION; Schema: daybook; Owner: -
-
-CREATE FUNCTION daybook.add_statement_totals(org_id text, lines daybook.statement_line[]) RETURNS SETOF daybook.statement_line
-    LANGUAGE sql STABLE
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $$
-    WITH chart AS (
-        SELECT a.code, a.type::text, a.section, a.name,
-               min(a.code) OVER (PARTITION BY a.type, a.section) AS section_code
-          FROM daybook.accounts a WHERE a.org_id = add_statement_totals.org_id
-    ), placed AS (
-        SELECT l.kind, l.currency, coalesce(l.type, c.type, 'asset') AS type, coalesce(c.section, l.section, '') AS section, l.account_code,
-               coalesce(c.name, l.name, '') AS name, l.value, l.amount,
-               CASE coalesce(l.type, c.type, 'asset') WHEN 'asset' THEN '1' WHEN 'liability' THEN '2' WHEN 'equity' THEN '3' WHEN 'income' THEN '4' ELSE '5' END AS part,
-               coalesce(c.section_code, CASE WHEN l.kind = 'account' THEN '' ELSE '~' || l.kind END) AS section_code
-          FROM unnest(lines) l LEFT JOIN chart c ON c.code = l.account_code
-    )
-    SELECT p.part || ' ' || p.section_code || E'\x01' || p.account_code, p.kind, p.currency, p.type, p.section, p.account_code, p.name, p.value, p.amount
-      FROM placed p
-     WHERE p.amount <> 0
-     UNION ALL
-    SELECT p.part || ' ' || p.section_code || E'\x02', 'section', p.currency, p.type, p.section, '', 'Total ' || p.section, p.value, sum(p.amount)
-      FROM placed p
-     WHERE p.section <> ''
-     GROUP BY p.part, p.section_code, p.currency, p.type, p.section, p.value
-     UNION ALL
-    SELECT p.part || '~', 'total', p.currency, p.type, '', '',
-           'Total ' || CASE p.type WHEN 'asset' THEN 'assets' WHEN 'liability' THEN 'liabilities' WHEN 'expense' THEN 'expenses' ELSE p.type END, p.value, sum(p.amount)
-      FROM placed p
-     GROUP BY p.part, p.currency, p.type, p.value
 $$;
 
 -- Name: admit_all_limited(text, text, text, integer); Type: FUNCTION; Schema: daybook; Owner: -
@@ -548,48 +463,6 @@ BEGIN
 END
 $$;
 
--- Name: balance_sheet(text, date, text, text, text); Type: FUNCTION; Schema: daybook; Owner: -
-
-CREATE FUNCTION daybook.balance_sheet(org_id text, on_day date DEFAULT NULL::date, by_key text DEFAULT NULL::text, where_key text DEFAULT NULL::text, where_value text DEFAULT NULL::text) RETURNS SETOF daybook.statement_line
-    LANGUAGE sql STABLE
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $$
-    WITH sums AS (
-        SELECT coalesce(a.type::text, 'asset') AS type, s.account_code, s.currency, s.value, sum(s.debit - s.credit) AS amount
-          FROM daybook.account_sums(balance_sheet.org_id, NULL, on_day, by_key, where_key, where_value) s
-          LEFT JOIN daybook.accounts a ON a.org_id = balance_sheet.org_id AND a.code = s.account_code
-         GROUP BY 1, 2, 3, 4
-    ), results AS (
-        SELECT s.currency, s.value, -sum(s.amount) AS amount FROM sums s WHERE s.type IN ('income', 'expense') GROUP BY 1, 2
-    ), of_year AS (
-        SELECT s.currency, s.value, sum(s.credit - s.debit) AS amount
-          FROM daybook.account_sums(balance_sheet.org_id, date_trunc('year', coalesce(on_day, current_date))::date, on_day, by_key, where_key, where_value) s
-          JOIN daybook.accounts a ON a.org_id = balance_sheet.org_id AND a.code = s.account_code AND a.type IN ('income', 'expense')
-         GROUP BY 1, 2
-    ), lines AS (
-        SELECT (NULL, 'account', s.currency, s.type, '', s.account_code, '', s.value, CASE s.type WHEN 'asset' THEN s.amount ELSE -s.amount END)::daybook.statement_line AS line
-          FROM sums s WHERE s.type NOT IN ('income', 'expense')
-         UNION ALL
-        SELECT (NULL, 'earlier_result', r.currency, 'equity', '', '', 'Result of earlier years', r.value, r.amount - coalesce(y.amount, 0))::daybook.statement_line
-          FROM results r LEFT JOIN of_year y USING (currency, value)
-         UNION ALL
-        SELECT (NULL, 'result', y.currency, 'equity', '', '', 'Result of the year', y.value, y.amount)::daybook.statement_line FROM of_year y
-    ), totals AS (
-        SELECT t.* FROM daybook.add_statement_totals(balance_sheet.org_id, (SELECT array_agg(l.line) FROM lines l)) t
-    )
-    SELECT x.*
-      FROM (SELECT * FROM totals
-             UNION ALL
-            SELECT '3~~', 'total', t.currency, '', '', '', 'Total liabilities and equity', t.value, sum(t.amount)
-              FROM totals t WHERE t.kind = 'total' AND t.type IN ('liability', 'equity')
-             GROUP BY t.currency, t.value) x
-     ORDER BY x.currency, x.place COLLATE "C", x.value COLLATE "C"
-$$;
-
--- Name: FUNCTION balance_sheet(org_id text, on_day date, by_key text, where_key text, where_value text); Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON FUNCTION daybook.balance_sheet(org_id text, on_day date, by_key text, where_key text, where_value text) IS 'Assets, liabilities and equity at the end of a day (null: of all that is posted), with totals and the result that no year-end close has moved';
-
 -- Name: cancel_accounting_job(text, text); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.cancel_accounting_job(org_id text, document_id text, OUT job_id text, OUT result text) RETURNS record
@@ -713,40 +586,6 @@ $$;
 
 COMMENT ON FUNCTION daybook.cancel_jobs(job_ids text[], states text[]) IS 'cancel_job for many: those in one of the states that no other transaction has locked';
 
--- Name: cash_statement(text, date, date); Type: FUNCTION; Schema: daybook; Owner: -
-
-CREATE FUNCTION daybook.cash_statement(org_id text, from_day date DEFAULT NULL::date, to_day date DEFAULT NULL::date) RETURNS TABLE(kind text, currency text, account_code text, name text, opening numeric, paid_in numeric, paid_out numeric, closing numeric)
-    LANGUAGE sql STABLE
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $$
-    WITH sums AS (
-        SELECT s.currency, s.account_code, s.debit - s.credit AS opening, 0 AS paid_in, 0 AS paid_out
-          FROM daybook.account_sums(cash_statement.org_id, NULL, from_day - 1) s WHERE from_day IS NOT NULL
-         UNION ALL
-        SELECT s.currency, s.account_code, 0, s.debit, s.credit FROM daybook.account_sums(cash_statement.org_id, from_day, to_day) s
-    )
-    SELECT CASE grouping(a.code) WHEN 0 THEN 'account' ELSE 'total' END, s.currency, coalesce(a.code, ''),
-           CASE grouping(a.code) WHEN 0 THEN min(a.name) ELSE 'Total' END, sum(s.opening), sum(s.paid_in), sum(s.paid_out), sum(s.opening + s.paid_in - s.paid_out)
-      FROM sums s
-      JOIN daybook.accounts a ON a.org_id = cash_statement.org_id AND a.code = s.account_code AND a.role = 'cash'
-     GROUP BY GROUPING SETS ((s.currency, a.code), (s.currency))
-     ORDER BY s.currency, grouping(a.code), a.code
-$$;
-
--- Name: FUNCTION cash_statement(org_id text, from_day date, to_day date); Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON FUNCTION daybook.cash_statement(org_id text, from_day date, to_day date) IS 'What the accounts with the role cash had before a day, what came in and went out until another, and what they had then';
-
--- Name: chain_hash(bytea, bytea); Type: FUNCTION; Schema: daybook; Owner: -
-
-CREATE FUNCTION daybook.chain_hash(chained bytea, next bytea) RETURNS bytea
-    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
-    AS $$
-BEGIN
-    RETURN sha256(chained || next);
-END
-$$;
-
 -- Name: change_limit(text, text[]); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.change_limit(job_id text, limit_of text[]) RETURNS void
@@ -810,25 +649,6 @@ BEGIN
         UPDATE daybook.jobs j SET awaited = true WHERE j.id = check_awaited.awaited;
     END IF;
     RETURN true;
-END
-$$;
-
--- Name: check_closing_change(); Type: FUNCTION; Schema: daybook; Owner: -
-
-CREATE FUNCTION daybook.check_closing_change() RETURNS trigger
-    LANGUAGE plpgsql
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $$
-DECLARE
-    unsigned daybook.closings := NEW;
-BEGIN
-    unsigned.signature := NULL;
-    unsigned.key_id := NULL;
-    IF OLD.signature IS NULL AND unsigned IS NOT DISTINCT FROM OLD THEN
-        RETURN NEW;
-    END IF;
-    RAISE EXCEPTION 'daybook.closings is append-only: UPDATE refused'
-        USING ERRCODE = 'DB004', HINT = 'a row that has no signature may get one; nothing else changes';
 END
 $$;
 
@@ -1012,8 +832,8 @@ BEGIN
                              LEFT JOIN daybook.entries o ON o.impact_id = p.id AND o.line_no = e.line_no
                             WHERE e.impact_id = n.id
                               AND (o.side IS NOT DISTINCT FROM e.side
-                                   OR (o.account_code, o.amount_minor, o.currency, o.rule_line_id, o.document_line, o.dimensions)
-                                      IS DISTINCT FROM (e.account_code, e.amount_minor, e.currency, e.rule_line_id, e.document_line, e.dimensions))))
+                                   OR (o.account_code, o.amount_minor, o.currency, o.rule_line_id, o.document_line)
+                                      IS DISTINCT FROM (e.account_code, e.amount_minor, e.currency, e.rule_line_id, e.document_line))))
          LIMIT 1;
         IF FOUND THEN
             RAISE EXCEPTION 'impact % does not mirror impact %', bad.id, bad.mirrored
@@ -1511,6 +1331,10 @@ CREATE TABLE daybook.organizations (
     rate_seconds double precision,
     created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     updated_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    currency text,
+    exchange_accounts text[],
+    CONSTRAINT organizations_currency_check CHECK ((currency ~ '^[A-Z]{3}$'::text)),
+    CONSTRAINT organizations_exchange_accounts_check CHECK ((cardinality(exchange_accounts) = 3)),
     CONSTRAINT organizations_hooks_check CHECK ((array_to_string(hooks, '/'::text, ' '::text) ~ '^([a-z0-9][a-z0-9_.-]{0,62}(/[a-z0-9][a-z0-9_.-]{0,62})*)?$'::text)),
     CONSTRAINT organizations_id_check CHECK (((id <> ''::text) AND (octet_length(id) <= 255))),
     CONSTRAINT organizations_max_in_flight_check CHECK ((max_in_flight > 0)),
@@ -1547,6 +1371,14 @@ COMMENT ON COLUMN daybook.organizations.max_in_flight IS 'How many of its jobs m
 -- Name: COLUMN organizations.rate; Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON COLUMN daybook.organizations.rate IS 'How many attempts of its background jobs may begin in rate_seconds, over all workers; null: any number';
+
+-- Name: COLUMN organizations.currency; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.organizations.currency IS 'Its own currency, into which exchange differences are computed; null: none';
+
+-- Name: COLUMN organizations.exchange_accounts; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.organizations.exchange_accounts IS 'The accounts by which exchange differences were booked last: adjustment, gain, loss; null: none were';
 
 -- Name: claim_room(daybook.organizations, text, text, integer); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -1587,108 +1419,6 @@ BEGIN
 END
 $$;
 
--- Name: close_year(text, integer, text, text, boolean); Type: FUNCTION; Schema: daybook; Owner: -
-
-CREATE FUNCTION daybook.close_year(org_id text, year integer, to_account text, actor text DEFAULT SESSION_USER, undo boolean DEFAULT false, OUT document_id text, OUT version bigint, OUT result text, OUT moved jsonb) RETURNS record
-    LANGUAGE plpgsql
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $$
-#variable_conflict use_column
-DECLARE
-    _org     CONSTANT text := close_year.org_id;
-    _id      CONSTANT text := 'year-end:' || close_year.year;
-    _first   date;
-    _last    date;
-    _entries jsonb;
-    _content jsonb;
-    d        daybook.documents;
-BEGIN
-    document_id := _id;
-    moved := '[]';
-    IF year IS NULL OR year NOT BETWEEN 1900 AND 2999 OR coalesce(actor, '') = '' THEN
-        RAISE EXCEPTION 'the year must be between 1900 and 2999, and the actor not empty' USING ERRCODE = 'DB010';
-    END IF;
-    _first := make_date(year, 1, 1);
-    _last := make_date(year, 12, 31);
-    SELECT * INTO d FROM daybook.documents x WHERE x.org_id = _org AND x.id = _id FOR UPDATE;
-    version := d.accounting_ready_version;
-    PERFORM daybook.use_configuration(_org);
-    IF undo AND (d.id IS NULL OR d.deleted_at IS NOT NULL) THEN
-        result := 'nothing';
-        RETURN;
-    END IF;
-    IF EXISTS (SELECT FROM daybook.closed_spans(_org) s WHERE _last BETWEEN s.starts_on AND s.ends_on) THEN
-        RAISE EXCEPTION 'the %, on which the year-end close of % stands, is closed', _last, year
-            USING ERRCODE = 'DB010', HINT = 'open its period, close the year or undo that, have it posted, and close the period again';
-    END IF;
-    IF undo THEN
-        version := (SELECT x.version FROM daybook.mark_document_deleted(_org, _id) x);
-        result := 'deleted';
-        RETURN;
-    END IF;
-    IF NOT EXISTS (SELECT FROM daybook.accounts a WHERE a.org_id = _org AND a.code = to_account AND a.type = 'equity') THEN
-        RAISE EXCEPTION 'organization % has no account % of the type equity', _org, coalesce(to_account, '')
-            USING ERRCODE = 'DB010', HINT = 'name one of the chart: `daybook accounts list`';
-    END IF;
-
-    WITH sums AS (
-        SELECT s.account_code, s.currency, sum(s.credit - s.debit) AS amount
-          FROM daybook.account_sums(_org, _first, _last) s
-          JOIN daybook.accounts a ON a.org_id = _org AND a.code = s.account_code AND a.type IN ('income', 'expense')
-         WHERE NOT s.year_end
-         GROUP BY 1, 2
-        HAVING sum(s.credit - s.debit) <> 0
-    ), results AS (
-        SELECT s.currency, sum(s.amount) AS amount FROM sums s GROUP BY 1
-    ), entries AS (
-        SELECT 1 AS part, s.account_code, s.currency, s.amount FROM sums s
-         UNION ALL
-        SELECT 2, to_account, r.currency, -r.amount FROM results r WHERE r.amount <> 0
-    )
-    SELECT (SELECT jsonb_agg(jsonb_build_object('account', e.account_code, 'amount', e.amount, 'currency', e.currency) ORDER BY e.currency, e.part, e.account_code) FROM entries e),
-           (SELECT coalesce(jsonb_agg(jsonb_build_object('currency', r.currency, 'amount', r.amount::text) ORDER BY r.currency), '[]') FROM results r)
-      INTO _entries, moved;
-    IF _entries IS NULL THEN
-        result := 'nothing';
-        IF d.id IS NOT NULL AND d.deleted_at IS NULL THEN
-            version := (SELECT x.version FROM daybook.mark_document_deleted(_org, _id) x);
-            result := 'deleted';
-        END IF;
-        RETURN;
-    END IF;
-    _content := jsonb_build_object('number', _id, 'source', 'year-end', 'journal', jsonb_build_object(
-        'reason', format('Year-end close of %s to account %s', year, to_account), 'by', actor, 'year_end', true, 'entries', _entries));
-    IF d.deleted_at IS NULL AND d.accounting_ready_at IS NOT NULL
-       AND d.content -> 'journal' -> 'entries' = _entries AND d.content -> 'journal' ->> 'reason' = _content -> 'journal' ->> 'reason' THEN
-        result := 'unchanged';
-        RETURN;
-    END IF;
-    INSERT INTO daybook.documents AS x (org_id, id, type, direction, currency, issue_date, content)
-    VALUES (_org, _id, 'journal', 'out', _entries -> 0 ->> 'currency', _last, _content)
-    ON CONFLICT (org_id, id) DO UPDATE
-       SET content = excluded.content, currency = excluded.currency, issue_date = excluded.issue_date, deleted_at = NULL, updated_at = clock_timestamp();
-    version := (SELECT x.version FROM daybook.mark_document_ready(_org, _id) x);
-    result := 'written';
-END
-$$;
-
--- Name: FUNCTION close_year(org_id text, year integer, to_account text, actor text, undo boolean, OUT document_id text, OUT version bigint, OUT result text, OUT moved jsonb); Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON FUNCTION daybook.close_year(org_id text, year integer, to_account text, actor text, undo boolean, OUT document_id text, OUT version bigint, OUT result text, OUT moved jsonb) IS 'Writes the journal that moves a year''s income and expense to an account of equity, or deletes it (undo); a worker posts or reverses it';
-
--- Name: closed_days(text); Type: FUNCTION; Schema: daybook; Owner: -
-
-CREATE FUNCTION daybook.closed_days(org_id text) RETURNS datemultirange
-    LANGUAGE sql STABLE
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $$
-SELECT coalesce(range_agg(daterange(s.starts_on, s.ends_on, '[]')), '{}') FROM daybook.closed_spans(closed_days.org_id) s
-$$;
-
--- Name: FUNCTION closed_days(org_id text); Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON FUNCTION daybook.closed_days(org_id text) IS 'The days of daybook.closed_spans';
-
 -- Name: closed_spans(text); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.closed_spans(org_id text, OUT starts_on date, OUT ends_on date, OUT in_period boolean, OUT closed_at timestamp with time zone) RETURNS SETOF record
@@ -1716,225 +1446,6 @@ $$;
 -- Name: FUNCTION closed_spans(org_id text, OUT starts_on date, OUT ends_on date, OUT in_period boolean, OUT closed_at timestamp with time zone); Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON FUNCTION daybook.closed_spans(org_id text, OUT starts_on date, OUT ends_on date, OUT in_period boolean, OUT closed_at timestamp with time zone) IS 'The days on which nothing is posted for an organization: closed periods, and gaps before and between them and up to the first open period after them';
-
--- Name: closing_adjustments(text, date, bigint, integer); Type: FUNCTION; Schema: daybook; Owner: -
-
-CREATE FUNCTION daybook.closing_adjustments(org_id text, starts_on date, after bigint DEFAULT 0, most integer DEFAULT 1000) RETURNS TABLE(impact_id bigint, document_id text, kind daybook.impact_kind, reason text, document_date date, posting_date date, created_at timestamp with time zone, currency text, amount numeric)
-    LANGUAGE sql STABLE
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $$
-WITH first AS MATERIALIZED (
-    SELECT min(c.number) AS number, min(c.last_impact_id) AS last_impact_id, range_agg(d) AS days
-      FROM daybook.closings c CROSS JOIN LATERAL unnest(c.days) AS d
-     WHERE c.org_id = closing_adjustments.org_id AND c.starts_on = closing_adjustments.starts_on AND c.action = 'closed'
-), first_open AS MATERIALIZED (
-    SELECT DISTINCT upper(d) AS day
-      FROM first JOIN daybook.closings c ON c.org_id = closing_adjustments.org_id AND c.number >= first.number
-     CROSS JOIN LATERAL unnest(c.closed_days) AS d
-), found AS MATERIALIZED (
-    SELECT i.id, 'opened_again' AS reason
-      FROM first CROSS JOIN LATERAL unnest(first.days) AS d
-      JOIN daybook.impacts i
-        ON i.org_id = closing_adjustments.org_id AND i.posting_date >= lower(d) AND i.posting_date < upper(d) AND i.id > first.last_impact_id
-     UNION ALL
-    SELECT i.id, 'later_day'
-      FROM first CROSS JOIN first_open o
-      JOIN daybook.impacts i ON i.org_id = closing_adjustments.org_id AND i.posting_date = o.day AND i.id > first.last_impact_id
-      LEFT JOIN daybook.impacts r ON i.kind = 'reverse' AND r.org_id = i.org_id AND r.document_id = i.document_id AND r.seq = i.previous_seq
-     CROSS JOIN LATERAL (SELECT coalesce(r.posting_date, i.document_date) AS day) due
-     CROSS JOIN LATERAL (SELECT c.closed_days FROM daybook.closings c
-                          WHERE c.org_id = i.org_id AND c.last_impact_id < i.id ORDER BY c.number DESC LIMIT 1) at
-     WHERE due.day <@ first.days AND NOT i.posting_date <@ first.days
-       AND EXISTS (SELECT FROM unnest(at.closed_days) AS d WHERE due.day <@ d AND upper(d) = i.posting_date)
-)
-SELECT i.id, i.document_id, i.kind, f.reason, i.document_date, i.posting_date, i.created_at, e.currency, e.amount
-  FROM (SELECT x.id, x.reason FROM found x WHERE x.id > closing_adjustments.after ORDER BY x.id LIMIT closing_adjustments.most) f
-  JOIN daybook.impacts i ON i.id = f.id
-  LEFT JOIN LATERAL (SELECT x.currency, sum(x.amount_minor) AS amount FROM daybook.entries x
-                      WHERE x.impact_id = i.id AND x.side = 'debit' GROUP BY x.currency) e ON true
- ORDER BY i.id, e.currency
-$$;
-
--- Name: FUNCTION closing_adjustments(org_id text, starts_on date, after bigint, most integer); Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON FUNCTION daybook.closing_adjustments(org_id text, starts_on date, after bigint, most integer) IS 'What was posted of the period that begins on that day after it was first closed: on its days while they were open again, or on a later day';
-
--- Name: closing_differences(text); Type: FUNCTION; Schema: daybook; Owner: -
-
-CREATE FUNCTION daybook.closing_differences(org_id text) RETURNS TABLE(organization text, number integer, impact_id bigint, detail text)
-    LANGUAGE sql STABLE
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $$
-WITH c AS MATERIALIZED (
-    SELECT x.org_id, x.number, x.action, x.starts_on, x.ends_on, x.days, x.closed_days, x.impacts, x.entries, x.last_impact_id, x.impacts_hash,
-           x.previous_hash, x.hash, daybook.closing_hash(x) AS hash_now,
-           lag(x.hash) OVER w AS hash_before, coalesce(lag(x.number) OVER w, 0) AS number_before, lead(x.number) OVER w IS NULL AS last,
-           -- The days that it closed and that were not opened since.
-           x.days - coalesce((SELECT range_agg(r) FROM daybook.closings o CROSS JOIN LATERAL unnest(o.days) AS r
-                               WHERE o.org_id = x.org_id AND o.number > x.number AND o.action = 'opened'), '{}') AS days_now
-      FROM daybook.closings x
-     WHERE closing_differences.org_id = '' OR x.org_id = closing_differences.org_id
-    WINDOW w AS (PARTITION BY x.org_id ORDER BY x.number)
-)
-SELECT c.org_id, c.number, NULL::bigint, format('closing %s is not as it was written', c.number)
-  FROM c WHERE c.hash <> c.hash_now
- UNION ALL
-SELECT c.org_id, c.number, NULL, format('closing %s does not continue closing %s', c.number, c.number_before)
-  FROM c WHERE c.number <> c.number_before + 1 OR c.previous_hash IS DISTINCT FROM c.hash_before
- UNION ALL
-SELECT c.org_id, c.number, NULL,
-       format('what was %s from %s to %s (closing %s) was changed: %s impacts and %s entries then, %s and %s now%s', c.action, c.starts_on, c.ends_on,
-              c.number, c.impacts, c.entries, h.impacts, h.entries,
-              CASE WHEN (h.impacts, h.entries) = (c.impacts, c.entries) THEN ', with other contents' ELSE '' END)
-  FROM c CROSS JOIN LATERAL daybook.hash_impacts(c.org_id, c.days, c.last_impact_id) h
- WHERE (h.impacts, h.entries, h.hash) IS DISTINCT FROM (c.impacts, c.entries, c.impacts_hash)
- UNION ALL
-SELECT c.org_id, c.number, i.id, format('posted on %s after closing %s', i.posting_date, c.number)
-  FROM c
- CROSS JOIN LATERAL unnest(c.days_now) AS span
-  JOIN daybook.impacts i ON i.org_id = c.org_id AND i.posting_date >= lower(span) AND i.posting_date < upper(span) AND i.id > c.last_impact_id
- WHERE c.action = 'closed'
- UNION ALL
-SELECT o.id, c.number, NULL, format('the days that are closed are %s, and those of the last closing are %s', daybook.closed_days(o.id), coalesce(c.closed_days, '{}'))
-  FROM (SELECT DISTINCT p.org_id AS id FROM daybook.periods p WHERE p.state = 'closed' AND (closing_differences.org_id = '' OR p.org_id = closing_differences.org_id)
-         UNION SELECT c.org_id FROM c) o
-  LEFT JOIN c ON c.org_id = o.id AND c.last
- WHERE daybook.closed_days(o.id) <> coalesce(c.closed_days, '{}')
- ORDER BY 1, 2, 3
-$$;
-
--- Name: FUNCTION closing_differences(org_id text); Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON FUNCTION daybook.closing_differences(org_id text) IS 'What of closings, or of what they closed, is not as it was; empty: nothing. An empty organization: all. It reads all closed impacts';
-
--- Name: closings; Type: TABLE; Schema: daybook; Owner: -
-
-CREATE TABLE daybook.closings (
-    org_id text NOT NULL COLLATE pg_catalog."C",
-    number integer NOT NULL,
-    action text NOT NULL,
-    starts_on date NOT NULL,
-    ends_on date NOT NULL,
-    days datemultirange NOT NULL,
-    closed_days datemultirange NOT NULL,
-    closed_by text NOT NULL,
-    db_role text NOT NULL,
-    created_at timestamp with time zone NOT NULL,
-    impacts bigint NOT NULL,
-    entries bigint NOT NULL,
-    last_impact_id bigint NOT NULL,
-    impacts_hash bytea NOT NULL,
-    previous_hash bytea,
-    hash bytea NOT NULL,
-    list jsonb,
-    signature bytea,
-    key_id text,
-    CONSTRAINT closings_action_check CHECK ((action = ANY (ARRAY['closed'::text, 'opened'::text]))),
-    CONSTRAINT closings_closed_by_check CHECK ((octet_length(closed_by) <= 1000)),
-    CONSTRAINT closings_days_check CHECK ((NOT isempty(days))),
-    CONSTRAINT closings_hash_check CHECK ((octet_length(hash) = 32)),
-    CONSTRAINT closings_impacts_hash_check CHECK ((octet_length(impacts_hash) = 32)),
-    CONSTRAINT closings_key_id_check CHECK ((key_id ~ '^[0-9a-f]{32}$'::text)),
-    CONSTRAINT closings_number_check CHECK ((number > 0)),
-    CONSTRAINT closings_signature_check CHECK ((octet_length(signature) = 64)),
-    CONSTRAINT first_has_none_before CHECK (((number = 1) = (previous_hash IS NULL))),
-    CONSTRAINT signature_has_key CHECK (((signature IS NULL) = (key_id IS NULL)))
-);
-
--- Name: TABLE closings; Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON TABLE daybook.closings IS 'Closings and openings of periods, each with the hash of what it closed or opened and of the row before it. Append-only';
-
--- Name: COLUMN closings.number; Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON COLUMN daybook.closings.number IS 'From 1 in each organization, without a gap';
-
--- Name: COLUMN closings.starts_on; Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON COLUMN daybook.closings.starts_on IS 'The period''s first day; of days in no period, the first of them';
-
--- Name: COLUMN closings.days; Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON COLUMN daybook.closings.days IS 'The days that it closed or opened: those of the period, and those in no period that go with it';
-
--- Name: COLUMN closings.closed_days; Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON COLUMN daybook.closings.closed_days IS 'All days that are closed after it';
-
--- Name: COLUMN closings.closed_by; Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON COLUMN daybook.closings.closed_by IS 'The setting daybook.actor of its transaction; without one, the role that logged in';
-
--- Name: COLUMN closings.impacts; Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON COLUMN daybook.closings.impacts IS 'How many impacts the days had';
-
--- Name: COLUMN closings.last_impact_id; Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON COLUMN daybook.closings.last_impact_id IS 'No impact that was made before it has a higher id, and none that was made after it has one as low';
-
--- Name: COLUMN closings.impacts_hash; Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON COLUMN daybook.closings.impacts_hash IS 'daybook.hash_impacts of the days, up to last_impact_id';
-
--- Name: COLUMN closings.previous_hash; Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON COLUMN daybook.closings.previous_hash IS 'The hash of the row before it';
-
--- Name: COLUMN closings.hash; Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON COLUMN daybook.closings.hash IS 'daybook.closing_hash of the row';
-
--- Name: COLUMN closings.list; Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON COLUMN daybook.closings.list IS 'What was open when it was closed: daybook.closing_list; null: it was opened';
-
--- Name: COLUMN closings.signature; Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON COLUMN daybook.closings.signature IS 'Ed25519, of the text "daybook closing " and the hash in hexadecimal; null: not signed';
-
--- Name: COLUMN closings.key_id; Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON COLUMN daybook.closings.key_id IS 'Of the key that signed: the first 16 bytes of the SHA-256 of the public key (DER), in hexadecimal';
-
--- Name: closing_hash(daybook.closings); Type: FUNCTION; Schema: daybook; Owner: -
-
-CREATE FUNCTION daybook.closing_hash(c daybook.closings) RETURNS bytea
-    LANGUAGE sql STABLE
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    SET "TimeZone" TO 'UTC'
-    SET "DateStyle" TO 'ISO, YMD'
-    SET bytea_output TO 'hex'
-    AS $$
-SELECT sha256(convert_to(ROW(c.org_id, c.number, c.action, c.starts_on, c.ends_on, c.days, c.closed_days, c.closed_by, c.db_role, c.created_at,
-                             c.impacts, c.entries, c.last_impact_id, c.impacts_hash, c.previous_hash, c.list)::text, 'UTF8'))
-$$;
-
--- Name: closing_list(text, date, text[], date[]); Type: FUNCTION; Schema: daybook; Owner: -
-
-CREATE FUNCTION daybook.closing_list(org_id text, starts_on date, computed_ids text[] DEFAULT '{}'::text[], computed_days date[] DEFAULT '{}'::date[]) RETURNS TABLE(code text, required boolean, count bigint, account text, currency text, amount numeric, examples text[], what_to_do text)
-    LANGUAGE sql STABLE
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $$
-SELECT l.code, l.required, l.count, l.account, l.currency, l.amount, l.examples, t.what_to_do
-  FROM daybook.periods p
- CROSS JOIN LATERAL daybook.open_at_closing(p.org_id, p.starts_on, p.ends_on, daybook.days_to_close(p.org_id, p.starts_on),
-                                            computed_ids, computed_days) l
-  LEFT JOIN (VALUES (1, 'UNPOSTED_FAILED', 'Mend what each failed for: a worker tries it again'),
-                    (2, 'UNPOSTED_WAITING', 'Wait until the workers have posted them'),
-                    (3, 'OPEN_BEFORE', 'Close them first'),
-                    (4, 'UNDATED', 'Have them posted if they belong to the period'),
-                    (5, 'SUSPENSE', 'Find out where the amounts belong, and post them there'),
-                    (6, 'ROUNDING', 'Check that it is as small as roundings are'),
-                    (7, 'UNRECONCILED', 'Put them together with what they pay or correct, or leave them open'),
-                    (9, 'TAX', 'Compare what they state with what is posted, and mend the documents or the rules')) AS t (place, code, what_to_do) ON t.code = l.code
- WHERE p.org_id = closing_list.org_id AND p.starts_on = closing_list.starts_on
- ORDER BY t.place, l.account, l.currency
-$$;
-
--- Name: FUNCTION closing_list(org_id text, starts_on date, computed_ids text[], computed_days date[]); Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON FUNCTION daybook.closing_list(org_id text, starts_on date, computed_ids text[], computed_days date[]) IS 'What is to be done before the period that begins on that day is closed; required: it has to be';
 
 -- Name: complete_async_operation(uuid, jsonb, bigint); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -2131,40 +1642,6 @@ CREATE FUNCTION daybook.day_of(day text) RETURNS date
     SELECT CASE WHEN day ~ '^(19|2\d)\d\d-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])$'
                 THEN make_date(left(day, 4)::integer, substr(day, 6, 2)::integer, 1) + right(day, 2)::integer - 1 END
 $_$;
-
--- Name: days_to_close(text, date); Type: FUNCTION; Schema: daybook; Owner: -
-
-CREATE FUNCTION daybook.days_to_close(org_id text, starts_on date) RETURNS datemultirange
-    LANGUAGE sql STABLE
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $$
-WITH p AS (
-    SELECT x.* FROM daybook.periods x WHERE x.org_id = days_to_close.org_id AND x.starts_on = days_to_close.starts_on
-), last AS (
-    SELECT x.starts_on, x.ends_on
-      FROM daybook.periods x CROSS JOIN p
-     WHERE x.org_id = p.org_id AND (x.state = 'closed' OR x.starts_on = p.starts_on)
-     ORDER BY x.starts_on DESC LIMIT 1
-)
-SELECT CASE p.state
-       WHEN 'open' THEN
-           datemultirange(daterange('1900-01-01', coalesce(
-               (SELECT min(x.starts_on) FROM daybook.periods x WHERE x.org_id = p.org_id AND x.starts_on > last.starts_on), last.ends_on + 1)))
-           - coalesce((SELECT range_agg(daterange(x.starts_on, x.ends_on, '[]')) FROM daybook.periods x
-                        WHERE x.org_id = p.org_id AND x.state = 'open' AND x.starts_on <> p.starts_on), '{}')
-           - daybook.closed_days(p.org_id)
-       ELSE
-           (datemultirange(daterange(p.starts_on, p.ends_on, '[]'))
-            + coalesce((SELECT c.days FROM daybook.closings c
-                         WHERE c.org_id = p.org_id AND c.starts_on = p.starts_on AND c.action = 'closed' ORDER BY c.number DESC LIMIT 1), '{}'))
-           * daybook.closed_days(p.org_id)
-       END
-  FROM p CROSS JOIN last
-$$;
-
--- Name: FUNCTION days_to_close(org_id text, starts_on date); Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON FUNCTION daybook.days_to_close(org_id text, starts_on date) IS 'The days that the closing of the period that begins on that day closes, or has closed: its own, and those in no period that go with it';
 
 -- Name: debounce_job(text, text, jsonb, jsonb, integer, integer, jsonb, text, text); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -3216,26 +2693,73 @@ $_$;
 
 COMMENT ON FUNCTION daybook.enqueue_jobs(org_ids text[], types text[], payloads jsonb[], idempotency_keys text[], ready_ats timestamp with time zone[], priorities integer[], max_attempts integer[], links jsonb[], unique_payloads boolean[], queues text[], sequences text[], afters jsonb[], afters_any_end boolean[], min_versions integer[], debounces jsonb[], limit_keys text[]) IS 'Asks for many background jobs in one statement';
 
--- Name: entry_sums(text, date, date); Type: FUNCTION; Schema: daybook; Owner: -
+-- Name: exchange_booked(text, text, date); Type: FUNCTION; Schema: daybook; Owner: -
 
-CREATE FUNCTION daybook.entry_sums(org_id text, from_day date, to_day date) RETURNS TABLE(account_code text, currency text, year_end boolean, dimensions jsonb, debit numeric, credit numeric)
-    LANGUAGE plpgsql STABLE
+CREATE FUNCTION daybook.exchange_booked(org_id text, adjustment text, until date) RETURNS numeric
+    LANGUAGE sql STABLE
     SET search_path TO 'pg_catalog', 'pg_temp'
-    SET plan_cache_mode TO 'force_custom_plan'
-    SET jit TO 'off'
     AS $$
-#variable_conflict use_column
-BEGIN
-    RETURN QUERY
-    SELECT e.account_code, e.currency, e.rule_line_id = 'year-end', e.dimensions,
-           coalesce(sum(e.amount_minor) FILTER (WHERE e.side = 'debit'), 0),
-           coalesce(sum(e.amount_minor) FILTER (WHERE e.side = 'credit'), 0)
-      FROM daybook.impacts i
-      JOIN daybook.entries e ON e.impact_id = i.id
-     WHERE i.org_id = entry_sums.org_id AND i.posting_date BETWEEN from_day AND to_day
-     GROUP BY 1, 2, 3, 4;
-END
+    SELECT coalesce((
+               SELECT sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END)
+                 FROM daybook.entries e
+                 JOIN daybook.impacts i ON i.id = e.impact_id
+                 JOIN daybook.organizations o ON o.id = e.org_id
+                WHERE e.org_id = exchange_booked.org_id AND e.account_code = adjustment AND e.currency = o.currency
+                  AND (i.posting_date <= until OR i.document_date <= until AND i.document_id LIKE 'exchange:%')), 0)
+         + coalesce((
+               SELECT sum((j ->> 'amount')::numeric)
+                 FROM daybook.documents d
+                CROSS JOIN LATERAL jsonb_array_elements(d.content -> 'journal' -> 'entries') AS j
+                WHERE d.org_id = exchange_booked.org_id AND d.id >= 'exchange:' AND d.id < 'exchange;' AND d.deleted_at IS NULL AND d.issue_date <= until
+                  AND j ->> 'account' = adjustment
+                  AND NOT EXISTS (SELECT FROM daybook.impacts i WHERE i.org_id = d.org_id AND i.document_id = d.id)), 0)
 $$;
+
+-- Name: FUNCTION exchange_booked(org_id text, adjustment text, until date); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.exchange_booked(org_id text, adjustment text, until date) IS 'What stands on the adjustment account of exchange differences until a day, with the journals that are not posted yet';
+
+-- Name: exchange_differences(text, date); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.exchange_differences(org_id text, until date) RETURNS TABLE(group_id bigint, account_code text, currency text, debit_document text, credit_document text, debit_day date, credit_day date, amount numeric, debit_rate numeric, credit_rate numeric, own_currency text, difference numeric)
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+WITH own AS (
+    SELECT o.currency FROM daybook.organizations o WHERE o.id = exchange_differences.org_id AND o.currency IS NOT NULL
+), items AS MATERIALIZED (
+    SELECT r.group_id, r.document_id, e.account_code, e.currency, max(i.document_date) AS day,
+           sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END) AS amount
+      FROM own
+      JOIN daybook.accounts a ON a.org_id = exchange_differences.org_id AND a.role IN ('receivable', 'payable', 'advance')
+      JOIN daybook.entries e ON e.org_id = exchange_differences.org_id AND e.account_code = a.code AND e.currency <> own.currency
+      JOIN daybook.impacts i ON i.id = e.impact_id AND i.posting_date <= coalesce(exchange_differences.until, date 'infinity')
+      JOIN daybook.reconciled r ON r.org_id = exchange_differences.org_id AND r.document_id = i.document_id
+     GROUP BY r.group_id, r.document_id, e.account_code, e.currency
+    HAVING sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END) <> 0
+), spans AS MATERIALIZED (
+    SELECT i.*, sum(abs(i.amount)) OVER (PARTITION BY i.group_id, i.account_code, i.currency, sign(i.amount) ORDER BY i.day, i.document_id) AS upto
+      FROM items i
+), pairs AS (
+    SELECT d.group_id, d.account_code, d.currency, d.document_id AS debit_document, c.document_id AS credit_document, d.day AS debit_day, c.day AS credit_day,
+           least(d.upto, c.upto) - greatest(d.upto - d.amount, c.upto + c.amount) AS amount
+      FROM spans d
+      JOIN spans c ON c.group_id = d.group_id AND c.account_code = d.account_code AND c.currency = d.currency AND c.amount < 0
+     WHERE d.amount > 0 AND least(d.upto, c.upto) > greatest(d.upto - d.amount, c.upto + c.amount)
+)
+SELECT p.group_id, p.account_code, p.currency, p.debit_document, p.credit_document, p.debit_day, p.credit_day, p.amount, d.rate, c.rate, own.currency,
+       round(p.amount * (c.rate - d.rate) * 10::numeric ^ (daybook.minor_digits(own.currency) - daybook.minor_digits(p.currency)))
+  FROM pairs p
+ CROSS JOIN own
+  LEFT JOIN LATERAL (SELECT x.rate FROM daybook.rates x WHERE x.org_id = exchange_differences.org_id AND x.currency = p.currency AND x.valid_on <= p.debit_day
+                      ORDER BY x.valid_on DESC LIMIT 1) d ON true
+  LEFT JOIN LATERAL (SELECT x.rate FROM daybook.rates x WHERE x.org_id = exchange_differences.org_id AND x.currency = p.currency AND x.valid_on <= p.credit_day
+                      ORDER BY x.valid_on DESC LIMIT 1) c ON true
+$$;
+
+-- Name: FUNCTION exchange_differences(org_id text, until date); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.exchange_differences(org_id text, until date) IS 'What was won or lost by rates where items in other currencies pay each other in a group until a day (null: all), in minor units of the own currency';
 
 -- Name: fail_async_operation(uuid, text, bigint, text); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -3347,29 +2871,6 @@ $_$;
 -- Name: FUNCTION fleet_of(name text); Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON FUNCTION daybook.fleet_of(name text) IS 'The number of a fleet; it is made on first use';
-
--- Name: forget_closed_sums(text); Type: FUNCTION; Schema: daybook; Owner: -
-
-CREATE FUNCTION daybook.forget_closed_sums(org_id text) RETURNS void
-    LANGUAGE sql
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $$
-    DELETE FROM daybook.closed_sum_spans k
-     WHERE k.org_id = forget_closed_sums.org_id
-       AND NOT EXISTS (SELECT FROM daybook.closed_spans(forget_closed_sums.org_id) s WHERE s.starts_on = k.starts_on AND s.ends_on = k.ends_on);
-$$;
-
--- Name: forget_sums_of_periods(); Type: FUNCTION; Schema: daybook; Owner: -
-
-CREATE FUNCTION daybook.forget_sums_of_periods() RETURNS trigger
-    LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $$
-BEGIN
-    PERFORM daybook.forget_closed_sums(CASE TG_OP WHEN 'DELETE' THEN OLD.org_id ELSE NEW.org_id END);
-    RETURN NULL;
-END
-$$;
 
 -- Name: forget_waits(); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -3496,34 +2997,6 @@ $$;
 
 COMMENT ON FUNCTION daybook.get_pending_async_operations(p_operation_types text[], p_limit integer) IS 'Operations that are due and may be claimed, of these types or of all (null): high priorities first, then the longest due';
 
--- Name: hash_impacts(text, datemultirange, bigint); Type: FUNCTION; Schema: daybook; Owner: -
-
-CREATE FUNCTION daybook.hash_impacts(org_id text, days datemultirange, last_impact_id bigint, OUT impacts bigint, OUT entries bigint, OUT hash bytea) RETURNS record
-    LANGUAGE sql STABLE
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    SET "TimeZone" TO 'UTC'
-    SET "DateStyle" TO 'ISO, YMD'
-    SET bytea_output TO 'hex'
-    AS $$
-SELECT count(*), coalesce(sum(h.entries), 0)::bigint, daybook.chained_hash(h.hash ORDER BY h.id)
-  FROM (SELECT i.id, e.entries,
-               sha256(convert_to(ROW(i.id, i.org_id, i.document_id, i.document_version, i.seq, i.kind, i.rule_set_version, i.rule_id, i.epoch,
-                                     i.document_date, i.posting_date, i.entry_count, i.content_hash, i.job_id, i.attempt, i.workflow_run_id,
-                                     i.created_at, i.no_entries)::text || e.lines, 'UTF8')) AS hash
-          FROM unnest(hash_impacts.days) AS span
-          JOIN daybook.impacts i
-            ON i.org_id = hash_impacts.org_id AND i.posting_date >= lower(span) AND i.posting_date < upper(span) AND i.id <= hash_impacts.last_impact_id
-         CROSS JOIN LATERAL (
-               SELECT count(*) AS entries,
-                      coalesce(string_agg(ROW(x.line_no, x.org_id, x.account_code, x.side, x.amount_minor, x.currency, x.rule_line_id, x.document_line,
-                                              x.dimensions)::text, '' ORDER BY x.line_no), '') AS lines
-                 FROM daybook.entries x WHERE x.impact_id = i.id) e) h
-$$;
-
--- Name: FUNCTION hash_impacts(org_id text, days datemultirange, last_impact_id bigint, OUT impacts bigint, OUT entries bigint, OUT hash bytea); Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON FUNCTION daybook.hash_impacts(org_id text, days datemultirange, last_impact_id bigint, OUT impacts bigint, OUT entries bigint, OUT hash bytea) IS 'The hash of all impacts of an organization with a posting date in the days and an id up to last_impact_id, with their entries';
-
 -- Name: held_async_operation(uuid, bigint); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.held_async_operation(p_operation_id uuid, p_fence bigint) RETURNS daybook.jobs
@@ -3588,34 +3061,6 @@ BEGIN
        AND NOT EXISTS (SELECT FROM daybook.job_waits w WHERE w.job_id = j.id AND num_nulls(w.ended_as) = 1 OFFSET 0);
 END
 $$;
-
--- Name: income_statement(text, date, date, text, text, text); Type: FUNCTION; Schema: daybook; Owner: -
-
-CREATE FUNCTION daybook.income_statement(org_id text, from_day date DEFAULT NULL::date, to_day date DEFAULT NULL::date, by_key text DEFAULT NULL::text, where_key text DEFAULT NULL::text, where_value text DEFAULT NULL::text) RETURNS SETOF daybook.statement_line
-    LANGUAGE sql STABLE
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $$
-    WITH lines AS (
-        SELECT (NULL, 'account', s.currency, a.type::text, '', s.account_code, '', s.value,
-                CASE a.type WHEN 'income' THEN s.credit - s.debit ELSE s.debit - s.credit END)::daybook.statement_line AS line
-          FROM daybook.account_sums(income_statement.org_id, from_day, to_day, by_key, where_key, where_value) s
-          JOIN daybook.accounts a ON a.org_id = income_statement.org_id AND a.code = s.account_code AND a.type IN ('income', 'expense')
-         WHERE NOT s.year_end
-    ), totals AS (
-        SELECT t.* FROM daybook.add_statement_totals(income_statement.org_id, (SELECT array_agg(l.line) FROM lines l)) t
-    )
-    SELECT x.*
-      FROM (SELECT * FROM totals
-             UNION ALL
-            SELECT '5~~', 'result', t.currency, '', '', '', 'Result', t.value, sum(CASE t.type WHEN 'income' THEN t.amount ELSE -t.amount END)
-              FROM totals t WHERE t.kind = 'total'
-             GROUP BY t.currency, t.value) x
-     ORDER BY x.currency, x.place COLLATE "C", x.value COLLATE "C"
-$$;
-
--- Name: FUNCTION income_statement(org_id text, from_day date, to_day date, by_key text, where_key text, where_value text); Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON FUNCTION daybook.income_statement(org_id text, from_day date, to_day date, by_key text, where_key text, where_value text) IS 'Income and expense from one day to another, with totals and the result; what year-end closes moved is left out';
 
 -- Name: is_async_operation_claim(text); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -4255,52 +3700,6 @@ $$;
 
 COMMENT ON FUNCTION daybook.keep_adopted_operation() IS 'Keeps a legacy queue from working rows that Daybook holds, and tries their jobs again; a trigger of legacy tables';
 
--- Name: keep_closed_sums(text); Type: FUNCTION; Schema: daybook; Owner: -
-
-CREATE FUNCTION daybook.keep_closed_sums(org_id text) RETURNS void
-    LANGUAGE plpgsql
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $$
-DECLARE
-    _org CONSTANT text := keep_closed_sums.org_id;
-    span record;
-BEGIN
-    FOR span IN
-        SELECT s.starts_on, s.ends_on FROM daybook.closed_spans(_org) s
-         WHERE NOT EXISTS (SELECT FROM daybook.closed_sum_spans k WHERE k.org_id = _org AND k.starts_on = s.starts_on)
-         ORDER BY s.starts_on
-    LOOP
-        INSERT INTO daybook.closed_sum_spans (org_id, starts_on, ends_on, tax_accounts)
-        VALUES (_org, span.starts_on, span.ends_on, daybook.tax_accounts(_org));
-        WITH sums AS MATERIALIZED (
-            SELECT * FROM daybook.entry_sums(_org, span.starts_on, span.ends_on)
-        ), dimensions AS (
-            INSERT INTO daybook.closed_dimension_sums (org_id, starts_on, account_code, currency, year_end, dimensions, debit, credit)
-            SELECT _org, span.starts_on, s.account_code, s.currency, s.year_end, s.dimensions, s.debit, s.credit
-              FROM sums s WHERE s.dimensions IS NOT NULL
-        )
-        INSERT INTO daybook.closed_sums (org_id, starts_on, account_code, currency, year_end, debit, credit)
-        SELECT _org, span.starts_on, s.account_code, s.currency, s.year_end, sum(s.debit), sum(s.credit)
-          FROM sums s GROUP BY s.account_code, s.currency, s.year_end;
-
-        -- What an impact stated that is live is kept anew, and what one stated that is not stays.
-        DELETE FROM daybook.closed_taxes t USING daybook.impacts i
-         WHERE t.impact_id = i.id AND i.org_id = _org AND i.posting_date BETWEEN span.starts_on AND span.ends_on
-           AND NOT EXISTS (SELECT FROM daybook.impacts x WHERE x.org_id = _org AND x.document_id = i.document_id AND x.seq = i.seq + 1);
-        INSERT INTO daybook.closed_taxes (impact_id, currency, direction, country, category, code, rate, base, tax)
-        SELECT l.impact_id, l.currency, l.direction, l.country, l.category, l.code, l.rate, l.base, l.tax
-          FROM daybook.live_taxes(_org, span.starts_on, span.ends_on) l;
-        INSERT INTO daybook.closed_tax_sums (org_id, starts_on, currency, direction, country, category, code, rate, documents, base, tax)
-        SELECT _org, span.starts_on, s.currency, s.direction, s.country, s.category, s.code, s.rate, sum(s.documents), sum(s.base), sum(s.tax)
-          FROM daybook.stated_taxes(_org, span.starts_on, span.ends_on) s
-         GROUP BY s.currency, s.direction, s.country, s.category, s.code, s.rate;
-        INSERT INTO daybook.closed_tax_differences (org_id, starts_on, document_id, currency, stated, posted)
-        SELECT _org, span.starts_on, d.document_id, d.currency, d.stated, d.posted
-          FROM daybook.plain_tax_differences(_org, span.starts_on, span.ends_on) d;
-    END LOOP;
-END
-$$;
-
 -- Name: keep_erasure(); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.keep_erasure() RETURNS trigger
@@ -4340,18 +3739,6 @@ $$;
 -- Name: FUNCTION keep_step(job_id text, fence bigint, name text, result jsonb, done boolean, round integer, place integer, took double precision, again boolean); Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON FUNCTION daybook.keep_step(job_id text, fence bigint, name text, result jsonb, done boolean, round integer, place integer, took double precision, again boolean) IS 'Keeps the result of a step of a claimed job (daybook.job_steps has what is kept), alone or in the transaction that writes its effects. round: from 1, of a loop, which goes on unless done. again: the answer of a call before may be lost. DB031, which undoes that, when the claim is lost or the round is there; DB010 with STEP_INVALID or STEP_NOT_STORED as its detail when it cannot be kept';
-
--- Name: keep_sums_of_periods(); Type: FUNCTION; Schema: daybook; Owner: -
-
-CREATE FUNCTION daybook.keep_sums_of_periods() RETURNS trigger
-    LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $$
-BEGIN
-    PERFORM daybook.keep_closed_sums(CASE TG_OP WHEN 'DELETE' THEN OLD.org_id ELSE NEW.org_id END);
-    RETURN NULL;
-END
-$$;
 
 -- Name: lease_async_operation(uuid, text); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -4540,32 +3927,6 @@ BEGIN
       FROM unnest(ARRAY[one, other]) AS u (id)
         ON CONFLICT ON CONSTRAINT reconciled_pkey DO NOTHING;
     RETURN target;
-END
-$$;
-
--- Name: live_taxes(text, date, date); Type: FUNCTION; Schema: daybook; Owner: -
-
-CREATE FUNCTION daybook.live_taxes(org_id text, from_day date, to_day date) RETURNS TABLE(document_id text, impact_id bigint, currency text, direction text, country text, category text, code text, rate numeric, base numeric, tax numeric)
-    LANGUAGE plpgsql STABLE
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    SET plan_cache_mode TO 'force_custom_plan'
-    SET jit TO 'off'
-    AS $$
-#variable_conflict use_column
-BEGIN
-    RETURN QUERY
-    SELECT i.document_id, i.id, d.currency,
-           CASE WHEN d.type <> 'payment' THEN d.direction WHEN d.direction = 'in' THEN 'out' ELSE 'in' END,
-           coalesce(d.content ->> 'country', ''), coalesce(t.value ->> 'category', ''), coalesce(t.value ->> 'code', ''),
-           trim_scale(coalesce((t.value ->> 'rate')::numeric, (t.value ->> 'rate_bp')::numeric / 100, 0)),
-           sum(CASE WHEN d.type IN ('credit_note', 'refund') THEN -1 ELSE 1 END * coalesce((t.value ->> 'base')::numeric, 0)),
-           sum(CASE WHEN d.type IN ('credit_note', 'refund') THEN -1 ELSE 1 END * coalesce((t.value ->> 'amount')::numeric, 0))
-      FROM daybook.impacts i
-      JOIN daybook.documents d ON d.org_id = i.org_id AND d.id = i.document_id
-     CROSS JOIN LATERAL jsonb_array_elements(CASE jsonb_typeof(d.content -> 'taxes') WHEN 'array' THEN d.content -> 'taxes' END) t
-     WHERE i.org_id = live_taxes.org_id AND i.posting_date BETWEEN from_day AND to_day AND i.kind = 'post' AND i.entry_count > 0
-       AND NOT EXISTS (SELECT FROM daybook.impacts x WHERE x.org_id = i.org_id AND x.document_id = i.document_id AND x.seq = i.seq + 1)
-     GROUP BY 1, 2, 3, 4, 5, 6, 7, 8;
 END
 $$;
 
@@ -4942,6 +4303,17 @@ BEGIN
 END
 $_$;
 
+-- Name: minor_digits(text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.minor_digits(currency text) RETURNS integer
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    AS $$
+    SELECT CASE WHEN currency = ANY ('{BIF,CLP,DJF,GNF,ISK,JPY,KMF,KRW,PYG,RWF,UGX,UYI,VND,VUV,XAF,XOF,XPF,ADP,BEF,BYB,BYR,ESP,GRD,ITL,LUF,MGF,PTE,ROL,TPE,TRL}') THEN 0
+                WHEN currency = ANY ('{BHD,IQD,JOD,KWD,LYD,OMR,TND}') THEN 3
+                WHEN currency = ANY ('{CLF,UYW}') THEN 4
+                ELSE 2 END
+$$;
+
 -- Name: move_queue(text, integer); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.move_queue(queue text, batch integer DEFAULT 1000) RETURNS boolean
@@ -5034,71 +4406,6 @@ BEGIN
 END
 $$;
 
--- Name: note_closings(text); Type: FUNCTION; Schema: daybook; Owner: -
-
-CREATE FUNCTION daybook.note_closings(org_id text) RETURNS void
-    LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $$
-DECLARE
-    _org    CONSTANT text := note_closings.org_id;
-    _now    CONSTANT datemultirange := daybook.closed_days(_org);
-    _actor  CONSTANT text := coalesce(nullif(current_setting('daybook.actor', true), ''), session_user::text);
-    _list   CONSTANT jsonb := nullif(current_setting('daybook.closing_list', true), '')::jsonb;
-    c       daybook.closings;
-    changed datemultirange;
-    span    record;
-    want    daybook.period_state;
-BEGIN
-    SELECT * INTO c FROM daybook.closings x WHERE x.org_id = _org ORDER BY x.number DESC LIMIT 1;
-    IF coalesce(c.closed_days, '{}') = _now THEN
-        RETURN;
-    END IF;
-    IF current_setting('transaction_isolation') <> 'read committed' THEN
-        RAISE EXCEPTION 'the isolation level is %: what was posted before the closing may not be seen', current_setting('transaction_isolation')
-            USING ERRCODE = 'DB010', HINT = 'close and open periods in a transaction that is READ COMMITTED';
-    END IF;
-    FOREACH want IN ARRAY ARRAY['open', 'closed']::daybook.period_state[] LOOP
-        changed := CASE want WHEN 'open' THEN coalesce(c.closed_days, '{}') - _now ELSE _now - coalesce(c.closed_days, '{}') END;
-        FOR span IN
-            SELECT p.starts_on, p.ends_on, lead(p.starts_on) OVER (ORDER BY p.starts_on) IS NULL AS last
-              FROM daybook.periods p
-             WHERE p.org_id = _org AND p.state = want AND daterange(p.starts_on, p.ends_on, '[]') && changed
-             UNION ALL
-            SELECT lower(changed), upper(changed) - 1, true
-             WHERE NOT isempty(changed)
-               AND NOT EXISTS (SELECT FROM daybook.periods p
-                                WHERE p.org_id = _org AND p.state = want AND daterange(p.starts_on, p.ends_on, '[]') && changed)
-             ORDER BY 1
-        LOOP
-            c.org_id := _org;
-            c.number := coalesce(c.number, 0) + 1;
-            c.action := CASE want WHEN 'open' THEN 'opened' ELSE 'closed' END;
-            c.starts_on := span.starts_on;
-            c.ends_on := span.ends_on;
-            c.days := changed * datemultirange(CASE WHEN span.last THEN daterange(NULL, NULL) ELSE daterange(NULL, span.ends_on, '[]') END);
-            changed := changed - c.days;
-            c.closed_days := CASE want WHEN 'open' THEN c.closed_days - c.days ELSE coalesce(c.closed_days, '{}') + c.days END;
-            c.closed_by := _actor;
-            c.db_role := session_user;
-            c.created_at := clock_timestamp();
-            SELECT s.last_value INTO c.last_impact_id FROM daybook.impact_id_seq s;
-            SELECT h.impacts, h.entries, h.hash INTO c.impacts, c.entries, c.impacts_hash FROM daybook.hash_impacts(_org, c.days, c.last_impact_id) h;
-            c.list := NULL;
-            IF want = 'closed' THEN
-                c.list := coalesce(_list, (SELECT coalesce(jsonb_agg(l), '[]')
-                                             FROM daybook.open_at_closing(_org, c.starts_on, c.ends_on, c.days, '{}', '{}') l));
-            END IF;
-            c.previous_hash := c.hash;
-            c.signature := NULL;
-            c.key_id := NULL;
-            c.hash := daybook.closing_hash(c);
-            INSERT INTO daybook.closings SELECT c.*;
-        END LOOP;
-    END LOOP;
-END
-$$;
-
 -- Name: note_job_types(text, text, text[], text[], text[], integer[], double precision[], integer[], boolean[], text[], boolean[]); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.note_job_types(_kind text, _worker text, _types text[], _aliases text[], _owners text[], _attempts integer[], _timeouts double precision[], _parallel integer[], _bulk boolean[], _secrets text[] DEFAULT NULL::text[], _encrypts boolean[] DEFAULT NULL::boolean[]) RETURNS void
@@ -5177,60 +4484,6 @@ $$;
 -- Name: FUNCTION notification_stats(p_org_id text, p_time_zone text, OUT pending bigint, OUT processing bigint, OUT completed bigint, OUT failed bigint, OUT todays_sent bigint); Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON FUNCTION daybook.notification_stats(p_org_id text, p_time_zone text, OUT pending bigint, OUT processing bigint, OUT completed bigint, OUT failed bigint, OUT todays_sent bigint) IS 'Counts jobs of the types email, sms and notification, of an organization or of all (null): pending also those that are to be tried again, failed the dead letters, todays_sent those completed since midnight in the time zone';
-
--- Name: open_at_closing(text, date, date, datemultirange, text[], date[]); Type: FUNCTION; Schema: daybook; Owner: -
-
-CREATE FUNCTION daybook.open_at_closing(org_id text, starts_on date, ends_on date, days datemultirange, computed_ids text[], computed_days date[]) RETURNS TABLE(code text, required boolean, count bigint, account text, currency text, amount numeric, examples text[])
-    LANGUAGE sql STABLE
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $$
-WITH unposted AS MATERIALIZED (
-    SELECT * FROM daybook.unposted_documents(open_at_closing.org_id, open_at_closing.days, computed_ids, computed_days)
-), open AS (
-    SELECT p.starts_on FROM daybook.periods p
-     WHERE p.org_id = open_at_closing.org_id AND p.state = 'open' AND p.starts_on < open_at_closing.starts_on
-), balances AS (
-    SELECT a.role, a.code, b.currency, sum(b.debit - b.credit) AS amount
-      FROM daybook.accounts a
-      JOIN daybook.account_sums(open_at_closing.org_id, NULL, open_at_closing.ends_on) b ON b.account_code = a.code
-     WHERE a.org_id = open_at_closing.org_id AND a.role IN ('suspense', 'rounding')
-     GROUP BY a.role, a.code, b.currency
-    HAVING sum(b.debit - b.credit) <> 0
-), unreconciled AS (
-    SELECT i.account_code, i.currency, count(*) AS count, sum(i.open_amount) AS amount,
-           (array_agg(i.document_id ORDER BY i.issue_date, i.document_id))[:20] AS examples
-      FROM daybook.open_items(open_at_closing.org_id, open_at_closing.ends_on) i
-     WHERE CASE i.role WHEN 'receivable' THEN i.open_amount < 0 WHEN 'payable' THEN i.open_amount > 0 END
-     GROUP BY i.account_code, i.currency
-), taxes AS (
-    SELECT t.currency, count(*) AS count, sum(t.stated - t.posted) AS amount,
-           (array_agg(t.document_id ORDER BY abs(t.stated - t.posted) DESC, t.document_id))[:20] AS examples
-      FROM daybook.vat_differences(open_at_closing.org_id, open_at_closing.starts_on, open_at_closing.ends_on) t
-     WHERE EXISTS (SELECT FROM daybook.accounts a WHERE a.org_id = open_at_closing.org_id AND a.role = 'tax')
-     GROUP BY t.currency
-)
-SELECT CASE u.state WHEN 'failed' THEN 'UNPOSTED_FAILED' ELSE 'UNPOSTED_WAITING' END, true, count(*), NULL, NULL, NULL::numeric,
-       (array_agg(u.document_id ORDER BY u.date, u.document_id))[:20]
-  FROM (SELECT document_id, date, CASE state WHEN 'failed' THEN 'failed' ELSE 'waiting' END AS state FROM unposted WHERE inside) u
- GROUP BY u.state
- UNION ALL
-SELECT 'OPEN_BEFORE', true, count(*), NULL, NULL, NULL, (array_agg(to_char(o.starts_on, 'YYYY-MM-DD') ORDER BY o.starts_on))[:20]
-  FROM open o
-HAVING count(*) > 0
- UNION ALL
-SELECT 'UNDATED', false, count(*), NULL, NULL, NULL, (array_agg(u.document_id ORDER BY u.document_id))[:20]
-  FROM unposted u WHERE u.inside IS NULL
-HAVING count(*) > 0
- UNION ALL
-SELECT upper(b.role), false, 1, b.code, b.currency, b.amount, '{}'
-  FROM balances b
- UNION ALL
-SELECT 'UNRECONCILED', false, u.count, u.account_code, u.currency, u.amount, u.examples
-  FROM unreconciled u
- UNION ALL
-SELECT 'TAX', false, t.count, NULL, t.currency, t.amount, t.examples
-  FROM taxes t
-$$;
 
 -- Name: open_items(text, date); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -5468,44 +4721,6 @@ $$;
 -- Name: FUNCTION pause_queue(name text, paused boolean); Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON FUNCTION daybook.pause_queue(name text, paused boolean) IS 'Pauses a named queue, or, with false, resumes it';
-
--- Name: periods_noted(); Type: FUNCTION; Schema: daybook; Owner: -
-
-CREATE FUNCTION daybook.periods_noted() RETURNS trigger
-    LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $$
-BEGIN
-    PERFORM daybook.note_closings(CASE WHEN TG_OP = 'DELETE' THEN OLD.org_id ELSE NEW.org_id END);
-    RETURN NULL;
-END
-$$;
-
--- Name: plain_tax_differences(text, date, date); Type: FUNCTION; Schema: daybook; Owner: -
-
-CREATE FUNCTION daybook.plain_tax_differences(org_id text, from_day date, to_day date) RETURNS TABLE(document_id text, currency text, stated numeric, posted numeric)
-    LANGUAGE plpgsql STABLE
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    SET plan_cache_mode TO 'force_custom_plan'
-    SET jit TO 'off'
-    AS $$
-#variable_conflict use_column
-DECLARE
-    _org   CONSTANT text := plain_tax_differences.org_id;
-    _codes CONSTANT text[] := daybook.tax_accounts(_org);
-BEGIN
-    RETURN QUERY
-    SELECT x.document_id, x.currency, sum(x.stated), sum(x.posted)
-      FROM (SELECT s.document_id, s.currency, CASE s.direction WHEN 'out' THEN s.tax ELSE -s.tax END AS stated, 0 AS posted
-              FROM daybook.stated_taxes(_org, from_day, to_day) s
-             UNION ALL
-            SELECT i.document_id, e.currency, 0, CASE e.side WHEN 'credit' THEN e.amount_minor ELSE -e.amount_minor END
-              FROM daybook.impacts i JOIN daybook.entries e ON e.impact_id = i.id
-             WHERE i.org_id = _org AND i.posting_date BETWEEN from_day AND to_day AND e.account_code = ANY (_codes)) x
-     GROUP BY 1, 2
-    HAVING sum(x.stated) <> sum(x.posted);
-END
-$$;
 
 -- Name: put_step(text, boolean, text, integer, integer, jsonb, boolean, integer, double precision, boolean); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -6582,54 +5797,6 @@ $_$;
 
 COMMENT ON FUNCTION daybook.start_job_worker(worker text, types text[], fleet text, versions integer[], max_attempts integer[], timeouts double precision[], owner text, parallel integer) IS 'Puts a worker that claims jobs by SQL on record, with the types that it has handlers for. Call it when the worker starts';
 
--- Name: stated_amount(jsonb); Type: FUNCTION; Schema: daybook; Owner: -
-
-CREATE FUNCTION daybook.stated_amount(content jsonb) RETURNS numeric
-    LANGUAGE sql IMMUTABLE PARALLEL SAFE
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $_$
-SELECT coalesce(jsonb_path_query_first(content, '$.total ? (@.type() == "number" && @ != 0)'),
-                jsonb_path_query_first(content, '$.payable ? (@.type() == "number" && @ != 0)'),
-                jsonb_path_query_first(content, '$.amount ? (@.type() == "number" && @ != 0)'),
-                (SELECT to_jsonb(sum(a.amount::numeric))
-                   FROM jsonb_path_query(content, '$.journal.entries[*] ? (@.amount > 0 && !exists (@.currency)).amount') AS a (amount)))::numeric
-$_$;
-
--- Name: FUNCTION stated_amount(content jsonb); Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON FUNCTION daybook.stated_amount(content jsonb) IS 'The amount that a document states as a whole, in minor units: its total, what is payable or was paid, or the debits of its journal';
-
--- Name: stated_taxes(text, date, date); Type: FUNCTION; Schema: daybook; Owner: -
-
-CREATE FUNCTION daybook.stated_taxes(org_id text, from_day date, to_day date) RETURNS TABLE(document_id text, currency text, direction text, country text, category text, code text, rate numeric, documents integer, base numeric, tax numeric)
-    LANGUAGE plpgsql STABLE
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    SET plan_cache_mode TO 'force_custom_plan'
-    SET jit TO 'off'
-    AS $$
-#variable_conflict use_column
-DECLARE
-    _org CONSTANT text := stated_taxes.org_id;
-    -- The days are of one kept span, or of none.
-    _kept CONSTANT boolean := EXISTS (SELECT FROM daybook.closed_sum_spans k WHERE k.org_id = _org AND from_day BETWEEN k.starts_on AND k.ends_on);
-BEGIN
-    RETURN QUERY
-    SELECT l.document_id, l.currency, l.direction, l.country, l.category, l.code, l.rate, 1, l.base, l.tax
-      FROM daybook.live_taxes(_org, from_day, to_day) l WHERE NOT _kept
-     UNION ALL
-    SELECT i.document_id, k.currency, k.direction, k.country, k.category, k.code, k.rate, 1, k.base, k.tax
-      FROM daybook.impacts i JOIN daybook.closed_taxes k ON k.impact_id = i.id
-     WHERE i.org_id = _org AND i.posting_date BETWEEN from_day AND to_day
-       AND (_kept OR EXISTS (SELECT FROM daybook.impacts x WHERE x.org_id = _org AND x.document_id = i.document_id AND x.seq = i.seq + 1))
-     UNION ALL
-    SELECT r.document_id, k.currency, k.direction, k.country, k.category, k.code, k.rate, -1, -k.base, -k.tax
-      FROM daybook.impacts r
-      JOIN daybook.impacts p ON p.org_id = _org AND p.document_id = r.document_id AND p.seq = r.previous_seq
-      JOIN daybook.closed_taxes k ON k.impact_id = p.id
-     WHERE r.org_id = _org AND r.posting_date BETWEEN from_day AND to_day AND r.kind = 'reverse';
-END
-$$;
-
 -- Name: states_amount(jsonb); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.states_amount(content jsonb) RETURNS boolean
@@ -6668,15 +5835,6 @@ $$;
 -- Name: FUNCTION stop_job_worker(worker text); Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON FUNCTION daybook.stop_job_worker(worker text) IS 'Puts on record that a worker has stopped, gives back what it holds, uncounted, and returns how many jobs that were';
-
--- Name: tax_accounts(text); Type: FUNCTION; Schema: daybook; Owner: -
-
-CREATE FUNCTION daybook.tax_accounts(org_id text) RETURNS text[]
-    LANGUAGE sql STABLE
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $$
-    SELECT coalesce(array_agg(a.code ORDER BY a.code), '{}') FROM daybook.accounts a WHERE a.org_id = tax_accounts.org_id AND a.role = 'tax'
-$$;
 
 -- Name: tell_of_ended_job(daybook.jobs, text); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -6874,66 +6032,6 @@ $$;
 
 COMMENT ON FUNCTION daybook.undo_import(import_id bigint, after text, most integer, actor text) IS 'Takes back the next documents of an import. result: removed, reversed (by a worker), restored, or kept (code says why). Call it until it returns fewer than most';
 
--- Name: unkept_parts(text, date, date); Type: FUNCTION; Schema: daybook; Owner: -
-
-CREATE FUNCTION daybook.unkept_parts(org_id text, from_day date, to_day date) RETURNS TABLE(first_day date, last_day date)
-    LANGUAGE sql STABLE
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $$
-    WITH spans AS (
-        SELECT u.first_day, u.last_day FROM daybook.unkept_spans(unkept_parts.org_id, from_day, to_day) u
-    ), cuts AS (
-        SELECT s.first_day AS day, s.last_day FROM spans s
-         UNION
-        SELECT c.day, s.last_day FROM spans s JOIN daybook.closed_sum_spans k ON k.org_id = unkept_parts.org_id
-         CROSS JOIN LATERAL (VALUES (k.starts_on), (k.ends_on + 1)) AS c (day)
-         WHERE c.day > s.first_day AND c.day <= s.last_day
-    )
-    SELECT c.day, coalesce(lead(c.day) OVER (PARTITION BY c.last_day ORDER BY c.day) - 1, c.last_day) FROM cuts c
-$$;
-
--- Name: unkept_spans(text, date, date); Type: FUNCTION; Schema: daybook; Owner: -
-
-CREATE FUNCTION daybook.unkept_spans(org_id text, from_day date, to_day date) RETURNS TABLE(first_day date, last_day date)
-    LANGUAGE sql STABLE
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $$
-    WITH kept AS (
-        SELECT k.starts_on, k.ends_on FROM daybook.closed_sum_spans k
-         WHERE k.org_id = unkept_spans.org_id AND k.starts_on >= from_day AND k.ends_on <= to_day
-    )
-    SELECT p.first_day, p.last_day
-      FROM (SELECT coalesce(lag(kept.ends_on) OVER (ORDER BY kept.starts_on) + 1, from_day), kept.starts_on - 1 FROM kept
-             UNION ALL
-            SELECT coalesce(max(kept.ends_on) + 1, from_day), to_day FROM kept) AS p (first_day, last_day)
-     WHERE p.first_day <= p.last_day
-$$;
-
--- Name: unposted_documents(text, datemultirange, text[], date[]); Type: FUNCTION; Schema: daybook; Owner: -
-
-CREATE FUNCTION daybook.unposted_documents(org_id text, days datemultirange, computed_ids text[] DEFAULT '{}'::text[], computed_days date[] DEFAULT '{}'::date[]) RETURNS TABLE(document_id text, date date, state daybook.job_state, code text, inside boolean)
-    LANGUAGE sql STABLE
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $$
-SELECT q.document_id, CASE WHEN r.day <@ unposted_documents.days THEN r.day ELSE coalesce(d.issue_date, i.document_date) END,
-       q.state, coalesce(q.last_error_code, ''),
-       -- null: no date is known.
-       CASE WHEN d.issue_date IS NOT NULL OR i.posting_date IS NOT NULL
-            THEN coalesce(d.issue_date <@ unposted_documents.days, false) OR coalesce(d.value_date <@ unposted_documents.days, false)
-                 OR coalesce(i.document_date <@ unposted_documents.days, false) OR coalesce(i.posting_date <@ unposted_documents.days, false)
-                 OR coalesce(r.day <@ unposted_documents.days, false) END
-  FROM daybook.accounting_work_queue q
-  LEFT JOIN daybook.documents d ON d.org_id = q.org_id AND d.id = q.document_id
-  LEFT JOIN unnest(computed_ids, computed_days) AS r (id, day) ON r.id = q.document_id
-  LEFT JOIN LATERAL (SELECT x.document_date, x.posting_date FROM daybook.impacts x
-                      WHERE x.org_id = q.org_id AND x.document_id = q.document_id ORDER BY x.seq DESC LIMIT 1) i ON true
- WHERE q.org_id = unposted_documents.org_id AND q.state IN ('pending', 'leased', 'failed') AND NOT isempty(unposted_documents.days)
-$$;
-
--- Name: FUNCTION unposted_documents(org_id text, days datemultirange, computed_ids text[], computed_days date[]); Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON FUNCTION daybook.unposted_documents(org_id text, days datemultirange, computed_ids text[], computed_days date[]) IS 'Documents whose jobs failed or wait. inside: one of their dates is one of the days; null: no date is known of it';
-
 -- Name: unreconcile(text, text[], bigint); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.unreconcile(org_id text, documents text[] DEFAULT NULL::text[], group_id bigint DEFAULT NULL::bigint) RETURNS SETOF text
@@ -6974,91 +6072,6 @@ CREATE FUNCTION daybook.use_configuration(org_id text) RETURNS void
     AS $$
     SELECT pg_advisory_xact_lock_shared(daybook.lock_class('configuration groups'), hashtext(use_configuration.org_id) & 63);
 $$;
-
--- Name: vat_differences(text, date, date); Type: FUNCTION; Schema: daybook; Owner: -
-
-CREATE FUNCTION daybook.vat_differences(org_id text, from_day date DEFAULT NULL::date, to_day date DEFAULT NULL::date) RETURNS TABLE(document_id text, currency text, stated numeric, posted numeric)
-    LANGUAGE sql STABLE
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $$
-    WITH span AS (
-        SELECT coalesce(from_day, '-infinity') AS first_day, coalesce(to_day, 'infinity') AS last_day
-    ), kept AS (
-        SELECT k.starts_on, k.ends_on, k.tax_accounts = daybook.tax_accounts(vat_differences.org_id) AS same_accounts
-          FROM span JOIN daybook.closed_sum_spans k ON k.starts_on >= span.first_day AND k.ends_on <= span.last_day
-         WHERE k.org_id = vat_differences.org_id
-    ), parts AS (
-        SELECT u.first_day, u.last_day FROM span CROSS JOIN LATERAL daybook.unkept_parts(vat_differences.org_id, span.first_day, span.last_day) u
-         UNION ALL
-        SELECT kept.starts_on, kept.ends_on FROM kept WHERE NOT kept.same_accounts
-    ), differences AS (
-        SELECT k.document_id, k.currency, k.stated, k.posted
-          FROM kept JOIN daybook.closed_tax_differences k ON k.org_id = vat_differences.org_id AND k.starts_on = kept.starts_on
-         WHERE kept.same_accounts
-         UNION ALL
-        SELECT p.document_id, p.currency, p.stated, p.posted
-          FROM parts CROSS JOIN LATERAL daybook.plain_tax_differences(vat_differences.org_id, parts.first_day, parts.last_day) p
-    )
-    SELECT d.document_id, d.currency, sum(d.stated), sum(d.posted)
-      FROM differences d
-     GROUP BY 1, 2
-    HAVING sum(d.stated) <> sum(d.posted)
-     ORDER BY abs(sum(d.stated) - sum(d.posted)) DESC, 1, 2
-$$;
-
--- Name: FUNCTION vat_differences(org_id text, from_day date, to_day date); Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON FUNCTION daybook.vat_differences(org_id text, from_day date, to_day date) IS 'Documents whose taxes, as they state them, are not what is posted to accounts with the role tax, in minor units; positive: owed';
-
--- Name: vat_summary(text, date, date); Type: FUNCTION; Schema: daybook; Owner: -
-
-CREATE FUNCTION daybook.vat_summary(org_id text, from_day date DEFAULT NULL::date, to_day date DEFAULT NULL::date) RETURNS TABLE(kind text, currency text, direction text, country text, category text, code text, rate numeric, account_code text, name text, documents bigint, base numeric, tax numeric)
-    LANGUAGE sql STABLE
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $$
-    WITH span AS (
-        SELECT coalesce(from_day, '-infinity') AS first_day, coalesce(to_day, 'infinity') AS last_day
-    ), taxes AS (
-        SELECT k.currency, k.direction, k.country, k.category, k.code, k.rate, k.documents, k.base, k.tax
-          FROM span JOIN daybook.closed_sum_spans c ON c.starts_on >= span.first_day AND c.ends_on <= span.last_day
-          JOIN daybook.closed_tax_sums k ON k.org_id = c.org_id AND k.starts_on = c.starts_on
-         WHERE c.org_id = vat_summary.org_id
-         UNION ALL
-        SELECT s.currency, s.direction, s.country, s.category, s.code, s.rate, s.documents, s.base, s.tax
-          FROM span CROSS JOIN LATERAL daybook.unkept_parts(vat_summary.org_id, span.first_day, span.last_day) u
-         CROSS JOIN LATERAL daybook.stated_taxes(vat_summary.org_id, u.first_day, u.last_day) s
-    ), stated AS (
-        SELECT t.currency, t.direction, t.country, t.category, t.code, t.rate, sum(t.documents)::bigint AS documents, sum(t.base) AS base, sum(t.tax) AS tax
-          FROM taxes t GROUP BY 1, 2, 3, 4, 5, 6
-        HAVING sum(t.base) <> 0 OR sum(t.tax) <> 0 OR sum(t.documents) <> 0
-    ), posted AS (
-        SELECT s.currency, a.code, a.name, sum(s.credit - s.debit) AS tax
-          FROM daybook.account_sums(vat_summary.org_id, from_day, to_day) s
-          JOIN daybook.accounts a ON a.org_id = vat_summary.org_id AND a.code = s.account_code AND a.role = 'tax'
-         GROUP BY 1, 2, 3
-    ), totals AS (
-        SELECT x.currency, sum(x.stated) AS stated, sum(x.posted) AS posted
-          FROM (SELECT s.currency, CASE s.direction WHEN 'out' THEN s.tax ELSE -s.tax END AS stated, 0 AS posted FROM stated s
-                 UNION ALL
-                SELECT p.currency, 0, p.tax FROM posted p) x
-         GROUP BY 1
-    )
-    SELECT r.kind, r.currency, r.direction, r.country, r.category, r.code, r.rate, r.account_code, r.name, r.documents, r.base, r.tax
-      FROM (SELECT 1 AS part, 'stated' AS kind, s.currency, s.direction, s.country, s.category, s.code, s.rate, '' AS account_code, '' AS name, s.documents, s.base, s.tax FROM stated s
-             UNION ALL
-            SELECT 2, 'stated_total', t.currency, '', '', '', '', NULL, '', 'Tax that documents state', NULL, NULL, t.stated FROM totals t
-             UNION ALL
-            SELECT 3, 'posted', p.currency, '', '', '', '', NULL, p.code, p.name, NULL, NULL, p.tax FROM posted p
-             UNION ALL
-            SELECT 4, 'posted_total', t.currency, '', '', '', '', NULL, '', 'Tax that is posted', NULL, NULL, t.posted FROM totals t
-             UNION ALL
-            SELECT 5, 'difference', t.currency, '', '', '', '', NULL, '', 'Difference', NULL, NULL, t.stated - t.posted FROM totals t) r
-     ORDER BY r.currency, r.part, r.direction DESC, r.country, r.category, r.rate DESC NULLS LAST, r.code, r.account_code
-$$;
-
--- Name: FUNCTION vat_summary(org_id text, from_day date, to_day date); Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON FUNCTION daybook.vat_summary(org_id text, from_day date, to_day date) IS 'Taxes from one day to another: as documents state them by direction, country, category, code and rate, as they are posted to accounts with the role tax, and the difference';
 
 -- Name: versioned_job_slot(text, text, integer); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -8680,14 +7693,6 @@ CREATE FUNCTION queues.within_caps(_ids bigint[], _capped text[], _left_of bigin
      WHERE c.space IS NULL OR r.nth <= c.space
 $$;
 
--- Name: chained_hash(bytea); Type: AGGREGATE; Schema: daybook; Owner: -
-
-CREATE AGGREGATE daybook.chained_hash(bytea) (
-    SFUNC = daybook.chain_hash,
-    STYPE = bytea,
-    INITCOND = '\x0000000000000000000000000000000000000000000000000000000000000000'
-);
-
 -- Name: accounting_returns; Type: TABLE; Schema: daybook; Owner: -
 
 CREATE TABLE daybook.accounting_returns (
@@ -9196,115 +8201,6 @@ COMMENT ON COLUMN daybook.bulk_operations.left_open IS 'Those of left_alone that
 -- Name: COLUMN bulk_operations.left_queue; Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON COLUMN daybook.bulk_operations.left_queue IS 'Those of left_alone whose named queue was deleted';
-
--- Name: closed_dimension_sums; Type: TABLE; Schema: daybook; Owner: -
-
-CREATE TABLE daybook.closed_dimension_sums (
-    org_id text NOT NULL COLLATE pg_catalog."C",
-    starts_on date NOT NULL,
-    account_code text NOT NULL COLLATE pg_catalog."C",
-    currency text NOT NULL,
-    year_end boolean NOT NULL,
-    dimensions jsonb NOT NULL,
-    debit numeric NOT NULL,
-    credit numeric NOT NULL
-);
-
--- Name: TABLE closed_dimension_sums; Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON TABLE daybook.closed_dimension_sums IS 'closed_sums of the entries that have dimensions, by all of these';
-
--- Name: closed_sum_spans; Type: TABLE; Schema: daybook; Owner: -
-
-CREATE TABLE daybook.closed_sum_spans (
-    org_id text NOT NULL COLLATE pg_catalog."C",
-    starts_on date NOT NULL,
-    ends_on date NOT NULL,
-    tax_accounts text[] NOT NULL COLLATE pg_catalog."C",
-    kept_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    CONSTRAINT closed_sum_spans_check CHECK ((starts_on <= ends_on))
-);
-
--- Name: TABLE closed_sum_spans; Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON TABLE daybook.closed_sum_spans IS 'Closed days whose sums are kept, so that a statement need not read their entries';
-
--- Name: COLUMN closed_sum_spans.tax_accounts; Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON COLUMN daybook.closed_sum_spans.tax_accounts IS 'The accounts that had the role tax: closed_tax_differences holds for these';
-
--- Name: closed_sums; Type: TABLE; Schema: daybook; Owner: -
-
-CREATE TABLE daybook.closed_sums (
-    org_id text NOT NULL COLLATE pg_catalog."C",
-    starts_on date NOT NULL,
-    account_code text NOT NULL COLLATE pg_catalog."C",
-    currency text NOT NULL,
-    year_end boolean NOT NULL,
-    debit numeric NOT NULL,
-    credit numeric NOT NULL
-);
-
--- Name: TABLE closed_sums; Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON TABLE daybook.closed_sums IS 'What was posted to an account on closed days, in minor units';
-
--- Name: COLUMN closed_sums.year_end; Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON COLUMN daybook.closed_sums.year_end IS 'Posted by a year-end close: the income statement leaves it out';
-
--- Name: closed_tax_differences; Type: TABLE; Schema: daybook; Owner: -
-
-CREATE TABLE daybook.closed_tax_differences (
-    org_id text NOT NULL COLLATE pg_catalog."C",
-    starts_on date NOT NULL,
-    document_id text NOT NULL COLLATE pg_catalog."C",
-    currency text NOT NULL,
-    stated numeric NOT NULL,
-    posted numeric NOT NULL
-);
-
--- Name: TABLE closed_tax_differences; Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON TABLE daybook.closed_tax_differences IS 'Documents of closed days that stated another tax than was posted, in minor units; positive: owed';
-
--- Name: closed_tax_sums; Type: TABLE; Schema: daybook; Owner: -
-
-CREATE TABLE daybook.closed_tax_sums (
-    org_id text NOT NULL COLLATE pg_catalog."C",
-    starts_on date NOT NULL,
-    currency text NOT NULL,
-    direction text NOT NULL,
-    country text NOT NULL,
-    category text NOT NULL,
-    code text NOT NULL,
-    rate numeric NOT NULL,
-    documents bigint NOT NULL,
-    base numeric NOT NULL,
-    tax numeric NOT NULL
-);
-
--- Name: TABLE closed_tax_sums; Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON TABLE daybook.closed_tax_sums IS 'What documents stated of taxes on closed days, in minor units';
-
--- Name: closed_taxes; Type: TABLE; Schema: daybook; Owner: -
-
-CREATE TABLE daybook.closed_taxes (
-    impact_id bigint NOT NULL,
-    currency text NOT NULL,
-    direction text NOT NULL,
-    country text NOT NULL,
-    category text NOT NULL,
-    code text NOT NULL,
-    rate numeric NOT NULL,
-    base numeric NOT NULL,
-    tax numeric NOT NULL
-);
-
--- Name: TABLE closed_taxes; Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON TABLE daybook.closed_taxes IS 'What documents stated of taxes when the days of their impacts were closed, in minor units';
 
 -- Name: confirmations; Type: TABLE; Schema: daybook; Owner: -
 
@@ -10152,6 +9048,34 @@ WITH (fillfactor='20', autovacuum_vacuum_threshold='1000', autovacuum_vacuum_sca
 
 COMMENT ON TABLE daybook.queue_rates IS 'How many attempts could begin at a time, of each queue with a rate that was leased from';
 
+-- Name: rates; Type: TABLE; Schema: daybook; Owner: -
+
+CREATE TABLE daybook.rates (
+    org_id text NOT NULL COLLATE pg_catalog."C",
+    currency text NOT NULL,
+    valid_on date NOT NULL,
+    rate numeric NOT NULL,
+    source text DEFAULT ''::text NOT NULL,
+    actor text DEFAULT SESSION_USER NOT NULL,
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT rates_currency_check CHECK ((currency ~ '^[A-Z]{3}$'::text)),
+    CONSTRAINT rates_rate_check CHECK (((rate > (0)::numeric) AND (rate < '1000000000000'::numeric))),
+    CONSTRAINT rates_source_check CHECK ((octet_length(source) <= 255)),
+    CONSTRAINT rates_valid_on_check CHECK (daybook.is_bookable(valid_on))
+);
+
+-- Name: TABLE rates; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON TABLE daybook.rates IS 'What currencies were worth in an organization''s own one';
+
+-- Name: COLUMN rates.rate; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.rates.rate IS 'Units of the own currency for one of this currency, such as 0.92 (EUR for one USD)';
+
+-- Name: COLUMN rates.source; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.rates.source IS 'Where the rate is from, such as a central bank';
+
 -- Name: reconciled; Type: TABLE; Schema: daybook; Owner: -
 
 CREATE TABLE daybook.reconciled (
@@ -10607,26 +9531,6 @@ ALTER TABLE ONLY daybook.bulk_batches
 ALTER TABLE ONLY daybook.bulk_operations
     ADD CONSTRAINT bulk_operations_pkey PRIMARY KEY (id);
 
--- Name: closed_sum_spans closed_sum_spans_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
-
-ALTER TABLE ONLY daybook.closed_sum_spans
-    ADD CONSTRAINT closed_sum_spans_pkey PRIMARY KEY (org_id, starts_on);
-
--- Name: closed_sums closed_sums_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
-
-ALTER TABLE ONLY daybook.closed_sums
-    ADD CONSTRAINT closed_sums_pkey PRIMARY KEY (org_id, starts_on, account_code, currency, year_end);
-
--- Name: closed_tax_differences closed_tax_differences_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
-
-ALTER TABLE ONLY daybook.closed_tax_differences
-    ADD CONSTRAINT closed_tax_differences_pkey PRIMARY KEY (org_id, starts_on, document_id, currency);
-
--- Name: closings closings_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
-
-ALTER TABLE ONLY daybook.closings
-    ADD CONSTRAINT closings_pkey PRIMARY KEY (org_id, number);
-
 -- Name: confirmations confirmations_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
 
 ALTER TABLE ONLY daybook.confirmations
@@ -10797,6 +9701,11 @@ ALTER TABLE ONLY daybook.queue_rates
 ALTER TABLE ONLY daybook.queues
     ADD CONSTRAINT queues_pkey PRIMARY KEY (name);
 
+-- Name: rates rates_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.rates
+    ADD CONSTRAINT rates_pkey PRIMARY KEY (org_id, currency, valid_on);
+
 -- Name: reconciled reconciled_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
 
 ALTER TABLE ONLY daybook.reconciled
@@ -10930,18 +9839,6 @@ CREATE INDEX archives_org_ids ON daybook.archives USING gin (org_ids);
 -- Name: bulk_operations_open; Type: INDEX; Schema: daybook; Owner: -
 
 CREATE INDEX bulk_operations_open ON daybook.bulk_operations USING btree (updated_at) WHERE (finished_at IS NULL);
-
--- Name: closed_dimension_sums_span; Type: INDEX; Schema: daybook; Owner: -
-
-CREATE INDEX closed_dimension_sums_span ON daybook.closed_dimension_sums USING btree (org_id, starts_on);
-
--- Name: closed_tax_sums_span; Type: INDEX; Schema: daybook; Owner: -
-
-CREATE INDEX closed_tax_sums_span ON daybook.closed_tax_sums USING btree (org_id, starts_on);
-
--- Name: closed_taxes_impact; Type: INDEX; Schema: daybook; Owner: -
-
-CREATE INDEX closed_taxes_impact ON daybook.closed_taxes USING btree (impact_id);
 
 -- Name: console_sessions_expires_at; Type: INDEX; Schema: daybook; Owner: -
 
@@ -11135,14 +10032,6 @@ CREATE TRIGGER awaited_changed AFTER UPDATE ON daybook.jobs FOR EACH ROW WHEN (n
 
 CREATE TRIGGER awaited_goes AFTER DELETE ON daybook.jobs FOR EACH ROW WHEN ((old.awaited AND (old.state <> ALL (ARRAY['completed'::daybook.job_state, 'cancelled'::daybook.job_state])))) EXECUTE FUNCTION daybook.awaited_job_removed();
 
--- Name: closings closings_append_only; Type: TRIGGER; Schema: daybook; Owner: -
-
-CREATE TRIGGER closings_append_only BEFORE DELETE OR TRUNCATE ON daybook.closings FOR EACH STATEMENT EXECUTE FUNCTION daybook.refuse_change();
-
--- Name: closings closings_signed_once; Type: TRIGGER; Schema: daybook; Owner: -
-
-CREATE TRIGGER closings_signed_once BEFORE UPDATE ON daybook.closings FOR EACH ROW EXECUTE FUNCTION daybook.check_closing_change();
-
 -- Name: jobs completed_changed; Type: TRIGGER; Schema: daybook; Owner: -
 
 CREATE TRIGGER completed_changed AFTER UPDATE ON daybook.jobs FOR EACH ROW WHEN ((old.completed_fence IS NOT NULL)) EXECUTE FUNCTION daybook.check_completed_job();
@@ -11211,18 +10100,6 @@ CREATE TRIGGER periods_changed AFTER INSERT OR DELETE OR UPDATE ON daybook.perio
 
 CREATE TRIGGER periods_check BEFORE INSERT OR DELETE OR UPDATE ON daybook.periods FOR EACH ROW EXECUTE FUNCTION daybook.check_periods();
 
--- Name: periods periods_forget_sums; Type: TRIGGER; Schema: daybook; Owner: -
-
-CREATE TRIGGER periods_forget_sums AFTER INSERT OR DELETE OR UPDATE ON daybook.periods FOR EACH ROW EXECUTE FUNCTION daybook.forget_sums_of_periods();
-
--- Name: periods periods_keep_sums; Type: TRIGGER; Schema: daybook; Owner: -
-
-CREATE CONSTRAINT TRIGGER periods_keep_sums AFTER INSERT OR DELETE OR UPDATE ON daybook.periods DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION daybook.keep_sums_of_periods();
-
--- Name: periods periods_noted; Type: TRIGGER; Schema: daybook; Owner: -
-
-CREATE TRIGGER periods_noted AFTER INSERT OR DELETE OR UPDATE ON daybook.periods FOR EACH ROW EXECUTE FUNCTION daybook.periods_noted();
-
 -- Name: jobs waiting_goes; Type: TRIGGER; Schema: daybook; Owner: -
 
 CREATE TRIGGER waiting_goes AFTER DELETE ON daybook.jobs REFERENCING OLD TABLE AS removed FOR EACH STATEMENT EXECUTE FUNCTION daybook.forget_waits();
@@ -11252,26 +10129,6 @@ ALTER TABLE ONLY daybook.accounts
 
 ALTER TABLE ONLY daybook.bulk_batches
     ADD CONSTRAINT bulk_batches_operation_id_fkey FOREIGN KEY (operation_id) REFERENCES daybook.bulk_operations(id) ON DELETE CASCADE;
-
--- Name: closed_dimension_sums closed_dimension_sums_org_id_starts_on_fkey; Type: FK CONSTRAINT; Schema: daybook; Owner: -
-
-ALTER TABLE ONLY daybook.closed_dimension_sums
-    ADD CONSTRAINT closed_dimension_sums_org_id_starts_on_fkey FOREIGN KEY (org_id, starts_on) REFERENCES daybook.closed_sum_spans(org_id, starts_on) ON DELETE CASCADE;
-
--- Name: closed_sums closed_sums_org_id_starts_on_fkey; Type: FK CONSTRAINT; Schema: daybook; Owner: -
-
-ALTER TABLE ONLY daybook.closed_sums
-    ADD CONSTRAINT closed_sums_org_id_starts_on_fkey FOREIGN KEY (org_id, starts_on) REFERENCES daybook.closed_sum_spans(org_id, starts_on) ON DELETE CASCADE;
-
--- Name: closed_tax_differences closed_tax_differences_org_id_starts_on_fkey; Type: FK CONSTRAINT; Schema: daybook; Owner: -
-
-ALTER TABLE ONLY daybook.closed_tax_differences
-    ADD CONSTRAINT closed_tax_differences_org_id_starts_on_fkey FOREIGN KEY (org_id, starts_on) REFERENCES daybook.closed_sum_spans(org_id, starts_on) ON DELETE CASCADE;
-
--- Name: closed_tax_sums closed_tax_sums_org_id_starts_on_fkey; Type: FK CONSTRAINT; Schema: daybook; Owner: -
-
-ALTER TABLE ONLY daybook.closed_tax_sums
-    ADD CONSTRAINT closed_tax_sums_org_id_starts_on_fkey FOREIGN KEY (org_id, starts_on) REFERENCES daybook.closed_sum_spans(org_id, starts_on) ON DELETE CASCADE;
 
 -- Name: confirmations confirmations_impact_id_fkey; Type: FK CONSTRAINT; Schema: daybook; Owner: -
 
@@ -11317,6 +10174,11 @@ ALTER TABLE ONLY daybook.queue_rates
 
 ALTER TABLE ONLY daybook.queues
     ADD CONSTRAINT queues_fleet_fkey FOREIGN KEY (fleet) REFERENCES daybook.fleets(id);
+
+-- Name: rates rates_org_id_fkey; Type: FK CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.rates
+    ADD CONSTRAINT rates_org_id_fkey FOREIGN KEY (org_id) REFERENCES daybook.organizations(id);
 
 -- Name: rule_sets rule_sets_org_id_fkey; Type: FK CONSTRAINT; Schema: daybook; Owner: -
 

@@ -105,3 +105,70 @@ type CounterpartyLine struct {
 	// Open is what is open of the document on the last day.
 	Open *big.Int
 }
+
+// CurrencyRate is one row of daybook.rates: what a currency was worth in an organization's own one
+// from a day on, until the next rate.
+type CurrencyRate struct {
+	Currency string
+	ValidOn  Date
+	// Rate is a decimal number: units of the own currency for one of Currency, such as 0.92.
+	Rate string
+	// Source is where the rate is from, such as a central bank.
+	Source string
+	// Actor is who set it.
+	Actor string
+}
+
+// ExchangeDifference is what two items in another currency that pay each other in a group have won
+// or lost by rates.
+type ExchangeDifference struct {
+	GroupID                       int64
+	Account                       string
+	Currency                      string
+	DebitDocument, CreditDocument string
+	DebitDay, CreditDay           Date
+	// Amount is in minor units of Currency.
+	Amount *big.Int
+	// DebitRate and CreditRate are those of the two days; empty: there is none.
+	DebitRate, CreditRate string
+	// Difference is in minor units of the own currency, positive where it is a gain; nil: a rate is
+	// missing.
+	Difference *big.Int
+}
+
+// ItemSum is what is open on an account in a currency: debits less credits, in minor units.
+type ItemSum struct {
+	Account  string
+	Currency string
+	Open     *big.Int
+}
+
+// ItemGroup is a group of documents that belong together.
+type ItemGroup struct {
+	// ID is its number.
+	ID        int64
+	Documents []Reconciled
+	// Items are those of its documents, the oldest first, also those of which nothing is open.
+	Items []OpenItem
+	// Open has each account and currency of its items, in that order. Closed says that nothing is
+	// open of any of them.
+	Open   []ItemSum
+	Closed bool
+}
+
+// Exchange is what was won and lost by rates until a day.
+type Exchange struct {
+	// Currency is the organization's own; amounts below are in its minor units.
+	Currency string
+	// Differences are those of items that pay each other in a group.
+	Differences []ExchangeDifference
+	// Realised is the sum of the differences: positive is a gain.
+	Realised *big.Int
+	// Missing counts the differences of which a rate is missing.
+	Missing int
+	// Accounts are the adjustment, gain and loss account of the booking before; nil: there was none.
+	Accounts []string
+	// Booked is what stands on that adjustment account until the day, ToBook what is missing of
+	// Realised there. nil: nothing was booked yet.
+	Booked, ToBook *big.Int
+}

@@ -46,32 +46,12 @@ func OpenItems(ctx context.Context, db DB, org string, o OpenItemsOptions) ([]mo
 	return ledgerdb.OpenItems(ctx, db, q)
 }
 
-// ItemSum is what is open on an account in a currency: debits less credits, in minor units.
-type ItemSum struct {
-	Account  string
-	Currency string
-	Open     *big.Int
-}
-
-// ItemGroup is a group of documents that belong together.
-type ItemGroup struct {
-	// ID is its number.
-	ID        int64
-	Documents []models.Reconciled
-	// Items are those of its documents, the oldest first, also those of which nothing is open.
-	Items []models.OpenItem
-	// Open has each account and currency of its items, in that order. Closed says that nothing is
-	// open of any of them.
-	Open   []ItemSum
-	Closed bool
-}
-
 // DocumentItems are the items of a document.
 type DocumentItems struct {
 	// Items are those of the document, also those of which nothing is open.
 	Items []models.OpenItem
 	// Group is the group that it is in; nil: none.
-	Group *ItemGroup
+	Group *models.ItemGroup
 }
 
 // OpenItemsOf reads the items of a document by all that is posted, and the group that it is in. A
@@ -104,7 +84,7 @@ func OpenItemsOf(ctx context.Context, db DB, org, document string) (d DocumentIt
 
 // Group reads a group of documents that belong together. Errors: ErrGroupNotFound,
 // ErrOrganizationNotFound.
-func Group(ctx context.Context, db DB, org string, id int64) (g ItemGroup, err error) {
+func Group(ctx context.Context, db DB, org string, id int64) (g models.ItemGroup, err error) {
 	if err = readable(ctx, db, org); err != nil {
 		return g, err
 	}
@@ -115,35 +95,35 @@ func Group(ctx context.Context, db DB, org string, id int64) (g ItemGroup, err e
 	return g, err
 }
 
-func readGroup(ctx context.Context, q store.Querier, org string, id int64) (ItemGroup, error) {
+func readGroup(ctx context.Context, q store.Querier, org string, id int64) (models.ItemGroup, error) {
 	var documents []models.Reconciled
 	var err error
 	if id > 0 {
 		documents, err = ledgerdb.GroupOf(ctx, q, org, id, "")
 	}
 	if err != nil {
-		return ItemGroup{}, err
+		return models.ItemGroup{}, err
 	}
 	if len(documents) == 0 {
-		return ItemGroup{}, store.Refuse(ErrGroupNotFound, fmt.Sprintf("organization %s has no group %d of documents", org, id),
+		return models.ItemGroup{}, store.Refuse(ErrGroupNotFound, fmt.Sprintf("organization %s has no group %d of documents", org, id),
 			"list the open items: `daybook open-items list`")
 	}
 	items, err := ledgerdb.ItemsOf(ctx, q, org, documents[0].DocumentID)
 	if err != nil {
-		return ItemGroup{}, err
+		return models.ItemGroup{}, err
 	}
 	return *groupOf(documents, items), nil
 }
 
 // groupOf adds up the items of a group.
-func groupOf(documents []models.Reconciled, items []models.OpenItem) *ItemGroup {
-	g := &ItemGroup{ID: documents[0].GroupID, Documents: documents, Items: items, Closed: true}
+func groupOf(documents []models.Reconciled, items []models.OpenItem) *models.ItemGroup {
+	g := &models.ItemGroup{ID: documents[0].GroupID, Documents: documents, Items: items, Closed: true}
 	for _, i := range items {
-		at, found := slices.BinarySearchFunc(g.Open, i, func(s ItemSum, i models.OpenItem) int {
+		at, found := slices.BinarySearchFunc(g.Open, i, func(s models.ItemSum, i models.OpenItem) int {
 			return slices.Compare([]string{s.Account, s.Currency}, []string{i.Account, i.Currency})
 		})
 		if !found {
-			g.Open = slices.Insert(g.Open, at, ItemSum{i.Account, i.Currency, new(big.Int)})
+			g.Open = slices.Insert(g.Open, at, models.ItemSum{Account: i.Account, Currency: i.Currency, Open: new(big.Int)})
 		}
 		g.Open[at].Open.Add(g.Open[at].Open, i.Open)
 	}
@@ -158,7 +138,7 @@ func groupOf(documents []models.Reconciled, items []models.OpenItem) *ItemGroup 
 // have been posted to an account of receivables, payables or advances. Nothing is posted.
 //
 // Errors: ErrInvalid, ErrOrganizationNotFound.
-func Reconcile(ctx context.Context, db DB, org string, documents []string, reason string) (g ItemGroup, err error) {
+func Reconcile(ctx context.Context, db DB, org string, documents []string, reason string) (g models.ItemGroup, err error) {
 	if slices.ContainsFunc(append([]string{reason}, documents...), func(s string) bool { return !store.ValidText(s) }) {
 		return g, store.ErrInvalidText
 	}

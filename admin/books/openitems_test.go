@@ -50,7 +50,7 @@ func (b *bundle) openItems(of string, on models.Date) map[string]string {
 	return out
 }
 
-func (b *bundle) reconcile(documents ...string) books.ItemGroup {
+func (b *bundle) reconcile(documents ...string) models.ItemGroup {
 	b.t.Helper()
 	g, err := books.Reconcile(b.t.Context(), b.Pool, org, documents, "")
 	require.NoError(b.t, err)
@@ -71,7 +71,7 @@ func TestReconcile(t *testing.T) {
 	g := b.reconcile("a", "b", "p")
 	assert.Len(t, g.Documents, 3)
 	assert.False(t, g.Closed)
-	assert.Equal(t, []books.ItemSum{{Account: "1200", Currency: "EUR", Open: big.NewInt(300)}}, g.Open)
+	assert.Equal(t, []models.ItemSum{{Account: "1200", Currency: "EUR", Open: big.NewInt(300)}}, g.Open)
 	assert.Equal(t, map[string]string{"b 1200": "300", "q 1200": "-400"}, b.openItems(org, models.Date{}), "partly paid")
 	assert.Equal(t, map[string]string{"a 1200": "1000", "b 1200": "500"}, b.openItems(org, models.NewDate(2026, 3, 9)), "before")
 

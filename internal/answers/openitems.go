@@ -4,7 +4,6 @@ import (
 	"math/big"
 	"time"
 
-	"github.com/daybook-dev/daybook/admin/books"
 	"github.com/daybook-dev/daybook/internal/text/minor"
 	"github.com/daybook-dev/daybook/models"
 )
@@ -73,13 +72,13 @@ type ItemGroup struct {
 }
 
 // ItemGroupOf makes the answer of a group.
-func ItemGroupOf(g *books.ItemGroup) ItemGroup {
+func ItemGroupOf(g *models.ItemGroup) ItemGroup {
 	return ItemGroup{
 		Group: g.ID, Closed: g.Closed, Items: List(g.Items, OpenItemOf),
 		Documents: List(g.Documents, func(r *models.Reconciled) GroupedDocument {
 			return GroupedDocument{r.DocumentID, string(r.MatchedBy), r.Reason, r.Actor, r.CreatedAt}
 		}),
-		Open: List(g.Open, func(s *books.ItemSum) ItemSum {
+		Open: List(g.Open, func(s *models.ItemSum) ItemSum {
 			return ItemSum{s.Account, s.Currency, minor.Decimal(s.Open, s.Currency)}
 		}),
 	}

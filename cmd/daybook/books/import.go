@@ -46,7 +46,7 @@ func importCommand(a *cli.App) *cobra.Command {
 	}
 	command.AddCommand(importCSVCommand(a), importFilesCommand(a, GOBL), importFilesCommand(a, ubl),
 		importFilesCommand(a, cii), importFilesCommand(a, facturX), importStatementsCommand(a, camt),
-		importStatementsCommand(a, mt940), importNDJSONCommand(a), importHLedgerCommand(a), importListCommand(a),
+		importStatementsCommand(a, mt940), importNDJSONCommand(a), importHLedgerCommand(a), importOpeningCommand(a), importListCommand(a),
 		importUndoCommand(a))
 	return command
 }

@@ -130,7 +130,7 @@ func parseGroup(text string) (int64, error) {
 }
 
 // printGroup shows the items of a group, and what is open of it.
-func printGroup(a *cli.App, w io.Writer, g *books.ItemGroup) error {
+func printGroup(a *cli.App, w io.Writer, g *models.ItemGroup) error {
 	if err := a.Print(w, itemsTable(g.Items)); err != nil {
 		return err
 	}

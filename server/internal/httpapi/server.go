@@ -145,6 +145,7 @@ func newServer(o Options) (*server, *http.ServeMux) {
 	s.journals()
 	s.periods()
 	s.statements()
+	s.rates()
 	s.received()
 	s.stats()
 	s.notifications()

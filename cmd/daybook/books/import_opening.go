@@ -1,0 +1,41 @@
+package books
+
+import (
+	"cmp"
+	"io"
+	"iter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/daybook-dev/daybook/cmd/daybook/cli"
+	"github.com/daybook-dev/daybook/internal/moving/importer"
+)
+
+func importOpeningCommand(a *cli.App) *cobra.Command {
+	var options importFlags
+	var of importer.OpeningOptions
+	command := &cobra.Command{
+		Use:   "opening PATH…|- --against ACCOUNT --reason TEXT --org ORG",
+		Short: "Import the open items of another system as opening balances",
+		Long: "Imports open items from CSV whose first line names its columns: account, number, issue_date, amount, currency and,\n" +
+			"optionally, counterparty and due_date. Each line is a document that posts its amount, a debit positive, to its account,\n" +
+			"and the other side to --against. It is an open item, which payments are matched with.",
+		Example: "  daybook import opening open-items.csv --against 9000 --reason 'opening balances 2026' --org acme",
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			of.By = cmp.Or(of.By, cli.SystemUser())
+			read := func(r io.Reader) iter.Seq2[importer.LineDocument, error] { return importer.Opening(r, of) }
+			return importLines(c.Context(), a, options, "opening", read, args, ".csv")
+		},
+	}
+	options.add(a, command)
+	flags := command.Flags()
+	flags.StringVar(&of.Org, "org", "", "the organization whose items these are")
+	flags.StringVar(&of.Against, "against", "", "the account that takes the other side of each item")
+	flags.StringVar(&of.Reason, "reason", "", "why they are posted, such as opening balances 2026")
+	flags.StringVar(&of.By, "by", "", "who imports them (default the system's user)")
+	for _, name := range []string{"org", "against", "reason"} {
+		_ = command.MarkFlagRequired(name)
+	}
+	return command
+}

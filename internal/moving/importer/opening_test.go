@@ -1,0 +1,56 @@
+package importer_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/daybook-dev/daybook/internal/moving/importer"
+)
+
+const openingFile = `account,counterparty,number,issue_date,due_date,amount,currency
+1200,Ada,17,2025-12-01,2025-12-31,119.00,EUR
+1600,Sue,B-9,2025-12-05,,-1000,JPY
+1200,Ada,18,2025-12-01,,0,EUR
+1200,Ada,19,soon,,1,EUR
+1200,Ada,20,2025-12-01,,1.005,EUR
+1200,,,2025-12-01,,1,EUR
+1200,Ada
+`
+
+func opened(file string) (out []string) {
+	o := importer.OpeningOptions{Org: "acme", By: "Bo", Reason: "opening balances", Against: "9000"}
+	for d, err := range importer.Opening(strings.NewReader(file), o) {
+		if err != nil {
+			out = append(out, err.Error())
+			continue
+		}
+		c := &d.Document.Content
+		out = append(out, fmt.Sprintf("%d: %s %s due %s: %v", d.Line, d.Document.ID, d.Document.IssueDate, c.DueDate, c.Journal.Entries))
+	}
+	return out
+}
+
+func TestOpening(t *testing.T) {
+	t.Parallel()
+	got := opened(openingFile)
+	assert.Len(t, got, 7)
+	assert.Equal(t, "2: opening:1200/17/Ada 2025-12-01 due 2025-12-31: [{1200 11900  } {9000 -11900  }]", got[0])
+	assert.Equal(t, "3: opening:1600/B-9/Sue 2025-12-05 due : [{1600 -1000  } {9000 1000  }]", got[1])
+	for i, says := range []string{
+		"line 4: invalid document: the amount is zero", "line 5: invalid document: issue_date", "line 6: invalid document: 1.005 EUR is more precise",
+		"line 7: invalid document: the account or the number is missing", "line 8: invalid document: wrong number of fields",
+	} {
+		assert.Contains(t, got[i+2], says)
+	}
+	for _, file := range []string{"", "account,number\n", "account,number,issue_date,amount,currency,what\n"} {
+		assert.Contains(t, opened(file)[0], "the first line must name", file)
+	}
+}
+
+func FuzzOpening(f *testing.F) {
+	f.Add(openingFile)
+	f.Fuzz(func(_ *testing.T, file string) { opened(file) })
+}
