@@ -12,25 +12,25 @@ import (
 
 // Document is a business document without its content.
 type Document struct {
-	OrgID     string     `json:"orgId"`
-	ID        string     `json:"id"`
-	Source    string     `json:"source" doc:"Where the organization's documents are read: daybook, or the name of a source of the application's. A document of the application's own tables has here what its job and its impacts say"`
-	Type      string     `json:"type,omitempty" doc:"This and the fields up to currency are absent for a document that is not in daybook.documents"`
-	Direction string     `json:"direction,omitempty" enum:"in,out"`
-	Currency  string     `json:"currency,omitempty"`
-	Number    string     `json:"number,omitempty"`
+	OrgID        string     `json:"orgId"`
+	ID           string     `json:"id"`
+	Source       string     `json:"source" doc:"Where the organization's documents are read: daybook, or the name of a source of the application's. A document of the application's own tables has here what its job and its impacts say"`
+	Type         string     `json:"type,omitempty" doc:"This and the fields up to currency are absent for a document that is not in daybook.documents"`
+	Direction    string     `json:"direction,omitempty" enum:"in,out"`
+	Currency     string     `json:"currency,omitempty"`
+	Number       string     `json:"number,omitempty"`
 	Counterparty string     `json:"counterparty,omitempty"`
-	AmountMinor string `json:"amountMinor,omitempty" doc:"In lists: what it comes to in minor units of the currency: its total, else what is payable, else the amount of a payment, else the debits of a journal"`
-	Amount string `json:"amount,omitempty" doc:"The same as a decimal number" example:"12.34"`
-	IssueDate string     `json:"issueDate,omitempty" format:"date" doc:"Absent: it is not in daybook.documents, and was never posted"`
-	ValueDate string     `json:"valueDate,omitempty" format:"date"`
-	Version   int64      `json:"version" doc:"It grows when the document is marked ready, not ready or deleted; of a document of the application's own tables, the newest that was asked for"`
-	ReadyAt   *time.Time `json:"readyAt,omitempty" doc:"When it was marked ready; absent: it is not, or it is not in daybook.documents"`
-	DeletedAt *time.Time `json:"deletedAt,omitempty"`
-	CreatedAt *time.Time `json:"createdAt,omitempty"`
-	UpdatedAt *time.Time `json:"updatedAt,omitempty"`
-	NoEntries string     `json:"noEntries,omitempty" enum:"zero,rule,elsewhere" doc:"Why it is posted without an entry, as in the posting"`
-	ImportID  int64      `json:"importId,omitempty" doc:"The import that wrote it last; absent: none did"`
+	AmountMinor  string     `json:"amountMinor,omitempty" doc:"In lists: what it comes to in minor units of the currency: its total, else what is payable, else the amount of a payment, else the debits of a journal"`
+	Amount       string     `json:"amount,omitempty" doc:"The same as a decimal number" example:"12.34"`
+	IssueDate    string     `json:"issueDate,omitempty" format:"date" doc:"Absent: it is not in daybook.documents, and was never posted"`
+	ValueDate    string     `json:"valueDate,omitempty" format:"date"`
+	Version      int64      `json:"version" doc:"It grows when the document is marked ready, not ready or deleted; of a document of the application's own tables, the newest that was asked for"`
+	ReadyAt      *time.Time `json:"readyAt,omitempty" doc:"When it was marked ready; absent: it is not, or it is not in daybook.documents"`
+	DeletedAt    *time.Time `json:"deletedAt,omitempty"`
+	CreatedAt    *time.Time `json:"createdAt,omitempty"`
+	UpdatedAt    *time.Time `json:"updatedAt,omitempty"`
+	NoEntries    string     `json:"noEntries,omitempty" enum:"zero,rule,elsewhere" doc:"Why it is posted without an entry, as in the posting"`
+	ImportID     int64      `json:"importId,omitempty" doc:"The import that wrote it last; absent: none did"`
 }
 
 // DocumentOf makes the answer of a document of a list; source is where the organization's documents

@@ -31,8 +31,9 @@ type documentView struct {
 	Lines        []models.Line
 	First, Total int
 	LinePager    pager
-	// Chain are the impacts, the last one first.
+	// Chain are the impacts, the last one first; Posted is the live one, nil: none is.
 	Chain    []shownImpact
+	Posted   *shownImpact
 	Compared *comparedImpacts
 	// EntriesElsewhere are what another system has posted of it.
 	EntriesElsewhere []models.EntryElsewhere
@@ -102,6 +103,9 @@ func (c *console) documentPage(ctx context.Context, r *request, org, id string) 
 	}
 	for i := range d.Chain {
 		d.Chain[i].Run = c.runAddress(d.Chain[i].WorkflowRunID)
+		if d.Chain[i].Live {
+			d.Posted = &d.Chain[i]
+		}
 	}
 	return &view{
 		Title: "Document " + id, Template: "document", Data: d,

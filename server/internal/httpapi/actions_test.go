@@ -83,6 +83,8 @@ func TestEveryOperationThatChangesIsInTheLog(t *testing.T) {
 		"/api/queues/{name}/release":                  "",
 		"/api/accounting/jobs/{documentId}/elsewhere": `{"post":"full"}`,
 		"/api/imports/{importId}/undo":                "",
+		"/api/journals":                               `{"date":"2026-03-31","reason":"r","entries":[{"account":"1","amountMinor":1},{"account":"2","amountMinor":-1}],"currency":"EUR"}`,
+		"/api/journals/{documentId}":                  "",
 	}
 	for _, r := range b.spec.routes {
 		security, _ := json.Marshal(r.operation["security"])
