@@ -121,6 +121,10 @@ var (
 		Code: "IMPORT_NOT_FOUND", Title: "No such import", Status: http.StatusNotFound,
 		Exit: ExitNotFound,
 	})
+	GroupNotFound = row(Class{
+		Code: "GROUP_NOT_FOUND", Title: "No such group of documents", Status: http.StatusNotFound,
+		Exit: ExitNotFound,
+	})
 	OrganizationNotFound = row(Class{
 		Code: "ORGANIZATION_NOT_FOUND", Title: "No such organization",
 		Status: http.StatusNotFound, Exit: ExitNotFound,

@@ -74,6 +74,7 @@ AS $$
         WHEN 'fleets'               THEN 1684109681
         WHEN 'workers'              THEN 1684109682
         WHEN 'job limits'           THEN 1684109683
+        WHEN 'reconciliations'      THEN 1684109684
     END
 $$;
 COMMENT ON FUNCTION daybook.lock_class(text) IS 'The classid, in pg_locks, of Daybook''s advisory locks of a purpose';

@@ -204,6 +204,25 @@ BEGIN
 END
 $$;
 
+-- Name: ageing(text, date); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.ageing(org_id text, until date) RETURNS TABLE(counterparty text, account_code text, role text, currency text, items bigint, open_amount numeric, not_due numeric, due_30 numeric, due_60 numeric, due_90 numeric, due_longer numeric)
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    SELECT o.counterparty, o.account_code, min(o.role), o.currency, count(*), sum(o.open_amount),
+           coalesce(sum(o.open_amount) FILTER (WHERE d.days <= 0), 0), coalesce(sum(o.open_amount) FILTER (WHERE d.days BETWEEN 1 AND 30), 0),
+           coalesce(sum(o.open_amount) FILTER (WHERE d.days BETWEEN 31 AND 60), 0), coalesce(sum(o.open_amount) FILTER (WHERE d.days BETWEEN 61 AND 90), 0),
+           coalesce(sum(o.open_amount) FILTER (WHERE d.days > 90), 0)
+      FROM daybook.open_items(ageing.org_id, ageing.until) o
+     CROSS JOIN LATERAL (SELECT ageing.until - coalesce(o.due_date, o.issue_date) AS days) d
+     GROUP BY o.counterparty, o.account_code, o.currency
+$$;
+
+-- Name: FUNCTION ageing(org_id text, until date); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.ageing(org_id text, until date) IS 'What is open on a day by counterparty, account and currency: not due yet, and due for up to 30, 60 and 90 days, and longer';
+
 -- Name: new_id(); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.new_id() RETURNS text
@@ -1544,6 +1563,72 @@ CREATE FUNCTION daybook.count_organization_starts(org_id text, began integer) RE
     SELECT o.id, daybook.organization_starts(o) - $2, clock_timestamp() FROM daybook.organizations o WHERE o.id = $1 AND o.rate IS NOT NULL
     ON CONFLICT ON CONSTRAINT organization_rates_pkey DO UPDATE SET starts = excluded.starts, at = excluded.at
     RETURNING (1 - r.starts) * (SELECT o.rate_seconds / o.rate FROM daybook.organizations o WHERE o.id = $1)
+$_$;
+
+-- Name: counterparty_statement(text, text, date, date); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.counterparty_statement(org_id text, counterparty text, first_day date, last_day date) RETURNS TABLE(posting_date date, impact_id bigint, document_id text, type text, number text, issue_date date, due_date date, account_code text, currency text, amount numeric, balance numeric, open_amount numeric)
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    _org CONSTANT text := counterparty_statement.org_id;
+    documents text[];
+BEGIN
+    SELECT array_agg(d.id) INTO documents
+      FROM daybook.documents d WHERE d.org_id = _org AND d.content ->> 'counterparty' = counterparty_statement.counterparty;
+    documents := documents || ARRAY(
+        SELECT DISTINCT g.document_id
+          FROM unnest(documents) AS k (id)
+          JOIN daybook.reconciled r ON r.org_id = _org AND r.document_id = k.id
+          JOIN daybook.reconciled g ON g.org_id = _org AND g.group_id = r.group_id AND g.document_id <> ALL (documents)
+          LEFT JOIN daybook.documents d ON d.org_id = _org AND d.id = g.document_id
+         WHERE coalesce(d.content ->> 'counterparty', '') = '');
+    RETURN QUERY
+    WITH moves AS (
+        SELECT i.posting_date, i.id, i.document_id, e.account_code, e.currency,
+               sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END) AS amount
+          FROM unnest(documents) AS k (id)
+         CROSS JOIN LATERAL (SELECT * FROM daybook.impacts x WHERE x.org_id = _org AND x.document_id = k.id OFFSET 0) i
+          JOIN daybook.entries e ON e.impact_id = i.id
+          JOIN daybook.accounts a ON a.org_id = _org AND a.code = e.account_code AND a.role IN ('receivable', 'payable', 'advance')
+         WHERE (i.posting_date > last_day) IS NOT TRUE
+         GROUP BY i.posting_date, i.id, i.document_id, e.account_code, e.currency
+    ), lines AS (
+        SELECT m.* FROM moves m WHERE (m.posting_date < first_day) IS NOT TRUE AND m.amount <> 0
+         UNION ALL
+        SELECT NULL, NULL, NULL, m.account_code, m.currency, sum(m.amount) FROM moves m
+         WHERE m.posting_date < first_day
+         GROUP BY m.account_code, m.currency
+    )
+    SELECT l.posting_date, l.id, l.document_id, d.type, d.content ->> 'number', d.issue_date, daybook.day_of(d.content ->> 'due_date'),
+           l.account_code, l.currency, l.amount,
+           sum(l.amount) OVER (PARTITION BY l.account_code, l.currency ORDER BY l.posting_date NULLS FIRST, l.id),
+           coalesce(o.open_amount, 0)
+      FROM lines l
+      LEFT JOIN daybook.documents d ON d.org_id = _org AND d.id = l.document_id
+      LEFT JOIN daybook.items_until(_org, last_day, (
+               SELECT array_agg(DISTINCT u.id)
+                 FROM (SELECT unnest(documents) AS id
+                        UNION SELECT g.document_id FROM daybook.reconciled r JOIN daybook.reconciled g ON g.org_id = _org AND g.group_id = r.group_id
+                               WHERE r.org_id = _org AND r.document_id = ANY (documents)) u), true) o
+             ON o.document_id = l.document_id AND o.account_code = l.account_code AND o.currency = l.currency
+     ORDER BY l.account_code, l.currency, l.posting_date NULLS FIRST, l.id;
+END
+$$;
+
+-- Name: FUNCTION counterparty_statement(org_id text, counterparty text, first_day date, last_day date); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.counterparty_statement(org_id text, counterparty text, first_day date, last_day date) IS 'What a counterparty''s documents have posted on accounts with open items in a span of days, with the balance before and after each; debits less credits, in minor units';
+
+-- Name: day_of(text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.day_of(day text) RETURNS date
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    AS $_$
+    SELECT CASE WHEN day ~ '^(19|2\d)\d\d-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])$'
+                THEN make_date(left(day, 4)::integer, substr(day, 6, 2)::integer, 1) + right(day, 2)::integer - 1 END
 $_$;
 
 -- Name: debounce_job(text, text, jsonb, jsonb, integer, integer, jsonb, text, text); Type: FUNCTION; Schema: daybook; Owner: -
@@ -3166,6 +3251,93 @@ CREATE FUNCTION daybook.is_waiting(job daybook.jobs) RETURNS boolean
            AND (job.sequence IS NOT NULL OR EXISTS (SELECT FROM daybook.job_waits w WHERE w.job_id = job.id AND num_nulls(w.ended_as) = 1))
 $$;
 
+-- Name: items_of_document(text, text, date); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.items_of_document(org_id text, of_document text, until date DEFAULT NULL::date) RETURNS TABLE(document_id text, account_code text, currency text, role text, type text, direction text, number text, counterparty text, issue_date date, due_date date, amount numeric, open_amount numeric, group_id bigint)
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+    SELECT * FROM daybook.items_until($1, $3, (
+        SELECT coalesce(array_agg(g.document_id), ARRAY[$2])
+          FROM daybook.reconciled r JOIN daybook.reconciled g ON g.org_id = r.org_id AND g.group_id = r.group_id
+         WHERE r.org_id = $1 AND r.document_id = $2), true)
+$_$;
+
+-- Name: FUNCTION items_of_document(org_id text, of_document text, until date); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.items_of_document(org_id text, of_document text, until date) IS 'The items of a document and of those in its group, also those of which nothing is open';
+
+-- Name: items_until(text, date, text[], boolean); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.items_until(org_id text, until date, documents text[], closed boolean) RETURNS TABLE(document_id text, account_code text, currency text, role text, type text, direction text, number text, counterparty text, issue_date date, due_date date, amount numeric, open_amount numeric, group_id bigint)
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET work_mem TO '64MB'
+    AS $_$
+DECLARE
+    accounts text[] := ARRAY(SELECT a.code FROM daybook.accounts a
+                              WHERE a.org_id = items_until.org_id AND a.role IN ('receivable', 'payable', 'advance'));
+    units    text := $stmt$
+    SELECT r.group_id, CASE WHEN r.group_id IS NULL THEN i.document_id END AS document_id, e.account_code, e.currency,
+           max(i.document_date) AS day, sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END) AS amount
+      FROM daybook.entries e
+      JOIN daybook.impacts i ON i.id = e.impact_id
+      LEFT JOIN daybook.reconciled r ON r.org_id = $1 AND r.document_id = i.document_id
+     WHERE e.org_id = $1 AND e.account_code = ANY ($5) AND i.org_id = $1 AND i.posting_date <= $2
+     GROUP BY 1, 2, 3, 4
+    HAVING sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END) <> 0$stmt$;
+    members  text := 'SELECT DISTINCT r.document_id AS id FROM units u JOIN daybook.reconciled r ON r.org_id = $1 AND r.group_id = u.group_id';
+BEGIN
+    IF documents IS NOT NULL THEN
+        units := $stmt$SELECT NULL::bigint AS group_id, NULL::text AS document_id, ''::text AS account_code, ''::text AS currency, NULL::date AS day, 0::numeric AS amount WHERE false$stmt$;
+        members := 'SELECT id FROM unnest($3) AS u (id)';
+    END IF;
+    RETURN QUERY EXECUTE $stmt$
+WITH units AS MATERIALIZED ($stmt$ || units || $stmt$
+), items AS MATERIALIZED (
+    SELECT r.group_id, m.id AS document_id, e.account_code, e.currency, max(i.document_date) AS day,
+           sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END) AS amount
+      FROM ($stmt$ || members || $stmt$) m
+     CROSS JOIN LATERAL (SELECT * FROM daybook.impacts x WHERE x.org_id = $1 AND x.document_id = m.id AND x.posting_date <= $2 OFFSET 0) i
+      JOIN daybook.entries e ON e.impact_id = i.id AND e.account_code = ANY ($5)
+      LEFT JOIN daybook.reconciled r ON r.org_id = $1 AND r.document_id = m.id
+     GROUP BY r.group_id, m.id, e.account_code, e.currency
+    HAVING sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END) <> 0
+), shared AS (
+    SELECT s.*, sum(greatest(s.amount, 0)) OVER whole AS debits, sum(greatest(-s.amount, 0)) OVER whole AS credits,
+           coalesce(sum(abs(s.amount)) OVER (PARTITION BY s.group_id, s.account_code, s.currency, sign(s.amount)
+               ORDER BY s.day, s.document_id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS older
+      FROM items s
+     WHERE s.group_id IS NOT NULL
+    WINDOW whole AS (PARTITION BY s.group_id, s.account_code, s.currency)
+), opened AS (
+    SELECT s.document_id, s.account_code, s.currency, s.day, s.amount, s.group_id,
+           CASE WHEN s.amount > 0 THEN s.amount - greatest(0, least(s.amount, s.credits - s.older))
+                ELSE s.amount + greatest(0, least(-s.amount, s.debits - s.older)) END AS open_amount
+      FROM shared s
+     UNION ALL
+    SELECT s.document_id, s.account_code, s.currency, s.day, s.amount, NULL, s.amount FROM items s WHERE s.group_id IS NULL
+     UNION ALL
+    SELECT u.document_id, u.account_code, u.currency, u.day, u.amount, NULL, u.amount FROM units u WHERE u.group_id IS NULL
+)
+SELECT o.document_id, o.account_code, o.currency, a.role, coalesce(d.type, ''), coalesce(d.direction, ''), coalesce(d.content ->> 'number', ''),
+       coalesce(d.content ->> 'counterparty',
+           CASE WHEN o.group_id IS NOT NULL THEN
+               (SELECT min(x.content ->> 'counterparty') FROM daybook.reconciled r JOIN daybook.documents x ON x.org_id = r.org_id AND x.id = r.document_id
+                 WHERE r.org_id = $1 AND r.group_id = o.group_id) END, ''),
+       coalesce(d.issue_date, o.day), daybook.day_of(d.content ->> 'due_date'), o.amount, o.open_amount, o.group_id
+  FROM opened o
+  JOIN daybook.accounts a ON a.org_id = $1 AND a.code = o.account_code
+  LEFT JOIN LATERAL (SELECT * FROM daybook.documents x WHERE x.org_id = $1 AND x.id = o.document_id OFFSET 0) d ON true
+ WHERE $4 OR o.open_amount <> 0
+$stmt$ USING org_id, coalesce(until, date 'infinity'), documents, closed, accounts;
+END
+$_$;
+
+-- Name: FUNCTION items_until(org_id text, until date, documents text[], closed boolean); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.items_until(org_id text, until date, documents text[], closed boolean) IS 'The items until a day (null: all) of an organization, or of some documents, and what is open of each: debits less credits, in minor units';
+
 -- Name: job_code_is_reserved(text); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.job_code_is_reserved(code text) RETURNS boolean
@@ -3655,6 +3827,29 @@ CREATE FUNCTION daybook.limited_places(scope text, org_id text, key text) RETURN
     SELECT j.* FROM daybook.jobs j WHERE j.limit_scope = $1 AND j.org_id = $2 AND j.limit_key = $3 AND j.finished_at IS NULL AND j.fleet >= 0
 $_$;
 
+-- Name: link_documents(text, text, text, text, text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.link_documents(org_id text, one text, other text, matched_by text, actor text) RETURNS bigint
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    a bigint := (SELECT r.group_id FROM daybook.reconciled r WHERE r.org_id = link_documents.org_id AND r.document_id = one);
+    b bigint := (SELECT r.group_id FROM daybook.reconciled r WHERE r.org_id = link_documents.org_id AND r.document_id = other);
+    target bigint := coalesce(least(a, b), nextval('daybook.reconciled_group_seq'));
+BEGIN
+    IF a <> b THEN
+        UPDATE daybook.reconciled r SET group_id = target WHERE r.org_id = link_documents.org_id AND r.group_id = greatest(a, b);
+    END IF;
+    INSERT INTO daybook.reconciled (org_id, document_id, group_id, matched_by, actor)
+    SELECT link_documents.org_id, u.id, target, link_documents.matched_by, link_documents.actor
+      FROM unnest(ARRAY[one, other]) AS u (id)
+        ON CONFLICT ON CONSTRAINT reconciled_pkey DO NOTHING;
+    RETURN target;
+END
+$$;
+
 -- Name: lock_class(text); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.lock_class(name text) RETURNS integer
@@ -3675,6 +3870,7 @@ CREATE FUNCTION daybook.lock_class(name text) RETURNS integer
         WHEN 'fleets'               THEN 1684109681
         WHEN 'workers'              THEN 1684109682
         WHEN 'job limits'           THEN 1684109683
+        WHEN 'reconciliations'      THEN 1684109684
     END
 $$;
 
@@ -3859,6 +4055,125 @@ BEGIN
     END IF;
     SELECT e.job_id, e.result INTO job_id, result
       FROM daybook.enqueue_accounting_job(mark_document_ready.org_id, mark_document_ready.document_id, version, NULL, mark_document_ready.priority) e;
+END
+$$;
+
+-- Name: match_open_items(text, text[], text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.match_open_items(org_id text, rules text[] DEFAULT '{reference,number,amount}'::text[], actor text DEFAULT SESSION_USER) RETURNS TABLE(document_id text, other_id text, matched_by text, group_id bigint, account_code text, currency text, amount numeric)
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+BEGIN
+    IF coalesce(match_open_items.actor, '') = '' THEN
+        RAISE EXCEPTION 'who matches them is missing' USING ERRCODE = 'DB010';
+    END IF;
+    PERFORM pg_advisory_xact_lock(daybook.lock_class('reconciliations'), hashtext(match_open_items.org_id));
+    FOREACH matched_by IN ARRAY coalesce(rules, '{}') LOOP
+        FOR document_id, other_id, account_code, currency, amount IN
+            SELECT m.document_id, m.other_id, m.account_code, m.currency, m.amount
+              FROM daybook.matching_items(match_open_items.org_id, match_open_items.matched_by) m ORDER BY 1, 2, 3, 4
+        LOOP
+            group_id := daybook.link_documents(match_open_items.org_id, match_open_items.document_id, match_open_items.other_id,
+                match_open_items.matched_by, match_open_items.actor);
+            RETURN NEXT;
+        END LOOP;
+    END LOOP;
+END
+$$;
+
+-- Name: FUNCTION match_open_items(org_id text, rules text[], actor text); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.match_open_items(org_id text, rules text[], actor text) IS 'Puts documents together whose open items belong together by the rules reference, number and amount, in the order given, and returns them';
+
+-- Name: match_open_items_job(jsonb); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.match_open_items_job(argument jsonb) RETURNS jsonb
+    LANGUAGE sql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    SELECT jsonb_build_object('matched', count(*))
+      FROM daybook.match_open_items(current_setting('daybook.org_id'),
+               coalesce((SELECT array_agg(r) FROM jsonb_array_elements_text(argument -> 'rules') r), '{reference,number,amount}'), 'a scheduled job')
+$$;
+
+-- Name: FUNCTION match_open_items_job(argument jsonb); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.match_open_items_job(argument jsonb) IS 'match_open_items as a function of jobs of the type db_function';
+
+-- Name: matching_items(text, text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.matching_items(org_id text, rule text) RETURNS TABLE(document_id text, other_id text, account_code text, currency text, amount numeric)
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    _org CONSTANT text := matching_items.org_id;
+BEGIN
+    IF rule = 'amount' THEN
+        RETURN QUERY
+        SELECT min(o.document_id) FILTER (WHERE o.open_amount < 0), min(o.document_id) FILTER (WHERE o.open_amount > 0),
+               o.account_code, o.currency, abs(o.open_amount)
+          FROM daybook.open_items(_org) o
+         WHERE o.counterparty <> ''
+         GROUP BY o.account_code, o.currency, o.counterparty, abs(o.open_amount)
+        HAVING count(*) = 2 AND sum(o.open_amount) = 0;
+    ELSIF rule = 'number' THEN
+        RETURN QUERY
+        WITH open AS MATERIALIZED (
+            SELECT * FROM daybook.open_items(_org)
+        ), texts AS (
+            SELECT o.document_id, o.account_code, o.currency, o.open_amount,
+                   string_to_array(daybook.words_of(concat_ws(' / ', d.content ->> 'number', d.content -> 'attributes' ->> 'text',
+                       d.content -> 'attributes' ->> 'reference', d.content -> 'attributes' ->> 'end_to_end')), ' ') AS words
+              FROM open o JOIN daybook.documents d ON d.org_id = _org AND d.id = o.document_id
+             WHERE o.type NOT IN ('invoice', 'credit_note')
+        ), named AS (
+            SELECT DISTINCT t.document_id, t.account_code, t.currency, t.open_amount, array_to_string(t.words[f.n:f.n + k.n], ' ') AS number
+              FROM texts t
+             CROSS JOIN LATERAL generate_series(1, least(cardinality(t.words), 100)) AS f (n)
+             CROSS JOIN generate_series(0, 4) AS k (n)
+             WHERE f.n + k.n <= cardinality(t.words)
+        ), pairs AS (
+            SELECT n.document_id, o.document_id AS other_id, n.account_code, n.currency, abs(n.open_amount) AS amount,
+                   count(*) OVER (PARTITION BY n.document_id, n.account_code, n.currency) AS others,
+                   count(*) OVER (PARTITION BY o.document_id, o.account_code, o.currency) AS ones
+              FROM named n
+              JOIN open o ON o.account_code = n.account_code AND o.currency = n.currency AND o.open_amount = -n.open_amount
+               AND daybook.words_of(o.number) = n.number AND o.document_id <> n.document_id
+             WHERE octet_length(n.number) >= 3 AND o.type IN ('invoice', 'credit_note', 'journal')
+        )
+        SELECT p.document_id, p.other_id, p.account_code, p.currency, p.amount FROM pairs p WHERE p.others = 1 AND p.ones = 1;
+    ELSIF rule = 'reference' THEN
+        RETURN QUERY
+        WITH refers AS MATERIALIZED (
+            SELECT DISTINCT o.document_id, o.account_code, o.currency, abs(o.open_amount) AS amount, o.counterparty, o.group_id, r.name
+              FROM daybook.open_items(_org) o
+              JOIN daybook.documents d ON d.org_id = _org AND d.id = o.document_id
+             CROSS JOIN LATERAL jsonb_array_elements_text(CASE jsonb_typeof(d.content -> 'refers_to') WHEN 'array' THEN d.content -> 'refers_to' ELSE '[]' END) AS r (name)
+             WHERE d.content ? 'refers_to' AND r.name <> ''
+        ), found AS (
+            SELECT r.*, d.id AS other_id, true AS by_id, d.content ->> 'counterparty' AS party
+              FROM refers r JOIN daybook.documents d ON d.org_id = _org AND d.id = r.name
+             UNION ALL
+            SELECT r.*, d.id, false, d.content ->> 'counterparty'
+              FROM refers r JOIN daybook.documents d ON d.org_id = _org AND d.content ->> 'number' = r.name
+        ), fitting AS (
+            SELECT f.*, count(*) FILTER (WHERE NOT f.by_id) OVER (PARTITION BY f.document_id, f.account_code, f.currency, f.name) AS of_number
+              FROM found f
+             WHERE f.other_id <> f.document_id AND (f.by_id OR coalesce(f.party, '') = f.counterparty OR coalesce(f.party, '') = '' OR f.counterparty = '')
+               AND EXISTS (SELECT FROM daybook.impacts i JOIN daybook.entries e ON e.impact_id = i.id
+                            WHERE i.org_id = _org AND i.document_id = f.other_id AND e.account_code = f.account_code AND e.currency = f.currency)
+        )
+        SELECT DISTINCT f.document_id, f.other_id, f.account_code, f.currency, f.amount
+          FROM fitting f
+          LEFT JOIN daybook.reconciled r ON r.org_id = _org AND r.document_id = f.other_id
+         WHERE (f.by_id OR f.of_number = 1) AND (f.group_id = r.group_id) IS NOT TRUE;
+    ELSE
+        RAISE EXCEPTION 'rule % is not known', rule USING ERRCODE = 'DB010', HINT = 'the rules are reference, number and amount';
+    END IF;
 END
 $$;
 
@@ -4078,6 +4393,19 @@ $$;
 -- Name: FUNCTION notification_stats(p_org_id text, p_time_zone text, OUT pending bigint, OUT processing bigint, OUT completed bigint, OUT failed bigint, OUT todays_sent bigint); Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON FUNCTION daybook.notification_stats(p_org_id text, p_time_zone text, OUT pending bigint, OUT processing bigint, OUT completed bigint, OUT failed bigint, OUT todays_sent bigint) IS 'Counts jobs of the types email, sms and notification, of an organization or of all (null): pending also those that are to be tried again, failed the dead letters, todays_sent those completed since midnight in the time zone';
+
+-- Name: open_items(text, date); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.open_items(org_id text, until date DEFAULT NULL::date) RETURNS TABLE(document_id text, account_code text, currency text, role text, type text, direction text, number text, counterparty text, issue_date date, due_date date, amount numeric, open_amount numeric, group_id bigint)
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    SELECT * FROM daybook.items_until(open_items.org_id, open_items.until, NULL, false)
+$$;
+
+-- Name: FUNCTION open_items(org_id text, until date); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.open_items(org_id text, until date) IS 'What is open on a day (null: of all that is posted) of each document on accounts of receivables, payables and advances: debits less credits, in minor units';
 
 -- Name: open_twin(daybook.jobs); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -4476,6 +4804,48 @@ $$;
 -- Name: FUNCTION reclaim_claimed_jobs(); Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON FUNCTION daybook.reclaim_claimed_jobs() IS 'Ends claims by SQL that were not renewed for 30 seconds: their jobs are due again, or dead letters after their last attempt. claim_jobs calls it';
+
+-- Name: reconcile(text, text[], text, text, text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.reconcile(org_id text, documents text[], reason text DEFAULT ''::text, matched_by text DEFAULT 'hand'::text, actor text DEFAULT SESSION_USER) RETURNS bigint
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    _org   CONSTANT text := reconcile.org_id;
+    ids    text[];
+    groups bigint[];
+    target bigint;
+    bad    text;
+BEGIN
+    ids := ARRAY(SELECT DISTINCT u.id FROM unnest(documents) AS u (id) WHERE u.id IS NOT NULL ORDER BY u.id);
+    IF cardinality(ids) < 2 OR reconcile.reason IS NULL OR octet_length(reconcile.reason) > 1000 OR coalesce(reconcile.actor, '') = '' THEN
+        RAISE EXCEPTION 'a group takes two documents at least, a reason of at most 1000 bytes, and who puts them together' USING ERRCODE = 'DB010';
+    END IF;
+    PERFORM pg_advisory_xact_lock(daybook.lock_class('reconciliations'), hashtext(_org));
+    SELECT u.id INTO bad FROM unnest(ids) AS u (id)
+     WHERE NOT EXISTS (SELECT FROM daybook.impacts i JOIN daybook.entries e ON e.impact_id = i.id
+                         JOIN daybook.accounts a ON a.org_id = _org AND a.code = e.account_code AND a.role IN ('receivable', 'payable', 'advance')
+                        WHERE i.org_id = _org AND i.document_id = u.id)
+     LIMIT 1;
+    IF FOUND THEN
+        RAISE EXCEPTION 'document % of organization % has nothing on an account with open items', bad, _org
+            USING ERRCODE = 'DB010', HINT = 'wait until it is posted; accounts have open items by their role: receivable, payable or advance';
+    END IF;
+    groups := ARRAY(SELECT DISTINCT r.group_id FROM daybook.reconciled r WHERE r.org_id = _org AND r.document_id = ANY (ids) ORDER BY 1);
+    target := coalesce(groups[1], nextval('daybook.reconciled_group_seq'));
+    UPDATE daybook.reconciled r SET group_id = target WHERE r.org_id = _org AND r.group_id = ANY (groups[2:]);
+    INSERT INTO daybook.reconciled AS r (org_id, document_id, group_id, matched_by, reason, actor)
+    SELECT _org, u.id, target, reconcile.matched_by, reconcile.reason, reconcile.actor FROM unnest(ids) AS u (id)
+        ON CONFLICT ON CONSTRAINT reconciled_pkey DO NOTHING;
+    RETURN target;
+END
+$$;
+
+-- Name: FUNCTION reconcile(org_id text, documents text[], reason text, matched_by text, actor text); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.reconcile(org_id text, documents text[], reason text, matched_by text, actor text) IS 'Puts documents, and the groups that they are in, into one group, and returns its number';
 
 -- Name: refuse_change(); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -5571,6 +5941,39 @@ $$;
 
 COMMENT ON FUNCTION daybook.undo_import(import_id bigint, after text, most integer, actor text) IS 'Takes back the next documents of an import. result: removed, reversed (by a worker), restored, or kept (code says why). Call it until it returns fewer than most';
 
+-- Name: unreconcile(text, text[], bigint); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.unreconcile(org_id text, documents text[] DEFAULT NULL::text[], group_id bigint DEFAULT NULL::bigint) RETURNS SETOF text
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    _org   CONSTANT text := unreconcile.org_id;
+    groups bigint[];
+BEGIN
+    IF (unreconcile.documents IS NULL) = (unreconcile.group_id IS NULL) THEN
+        RAISE EXCEPTION 'give either documents or a group' USING ERRCODE = 'DB010';
+    END IF;
+    PERFORM pg_advisory_xact_lock(daybook.lock_class('reconciliations'), hashtext(_org));
+    groups := ARRAY(SELECT DISTINCT r.group_id FROM daybook.reconciled r
+                     WHERE r.org_id = _org AND (r.document_id = ANY (unreconcile.documents) OR r.group_id = unreconcile.group_id));
+    RETURN QUERY
+    DELETE FROM daybook.reconciled r
+     WHERE r.org_id = _org AND r.group_id = ANY (groups) AND (r.group_id = unreconcile.group_id OR r.document_id = ANY (unreconcile.documents))
+    RETURNING r.document_id;
+    RETURN QUERY
+    DELETE FROM daybook.reconciled r
+     WHERE r.org_id = _org
+       AND r.group_id IN (SELECT x.group_id FROM daybook.reconciled x WHERE x.org_id = _org AND x.group_id = ANY (groups) GROUP BY x.group_id HAVING count(*) = 1)
+    RETURNING r.document_id;
+END
+$$;
+
+-- Name: FUNCTION unreconcile(org_id text, documents text[], group_id bigint); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.unreconcile(org_id text, documents text[], group_id bigint) IS 'Takes documents out of their groups, or dissolves a group, and returns the documents that are in none any more';
+
 -- Name: use_configuration(text); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.use_configuration(org_id text) RETURNS void
@@ -5625,6 +6028,14 @@ BEGIN
         PERFORM pg_notify('daybook_tasks', '');
     END IF;
 END
+$$;
+
+-- Name: words_of(text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.words_of(words text) RETURNS text
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    AS $$
+    SELECT trim(both ' ' from regexp_replace(lower(words), '[^[:alnum:]]+', ' ', 'g'))
 $$;
 
 -- Name: work_bulk_batch(text); Type: FUNCTION; Schema: daybook; Owner: -
@@ -8546,6 +8957,47 @@ WITH (fillfactor='20', autovacuum_vacuum_threshold='1000', autovacuum_vacuum_sca
 
 COMMENT ON TABLE daybook.queue_rates IS 'How many attempts could begin at a time, of each queue with a rate that was leased from';
 
+-- Name: reconciled; Type: TABLE; Schema: daybook; Owner: -
+
+CREATE TABLE daybook.reconciled (
+    org_id text NOT NULL COLLATE pg_catalog."C",
+    document_id text NOT NULL COLLATE pg_catalog."C",
+    group_id bigint NOT NULL,
+    matched_by text NOT NULL,
+    reason text DEFAULT ''::text NOT NULL,
+    actor text NOT NULL,
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT reconciled_document_id_check CHECK (((document_id <> ''::text) AND (octet_length(document_id) <= 255))),
+    CONSTRAINT reconciled_matched_by_check CHECK ((matched_by = ANY (ARRAY['hand'::text, 'reference'::text, 'number'::text, 'amount'::text]))),
+    CONSTRAINT reconciled_org_id_check CHECK (((org_id <> ''::text) AND (octet_length(org_id) <= 255))),
+    CONSTRAINT reconciled_reason_check CHECK ((octet_length(reason) <= 1000))
+);
+
+-- Name: TABLE reconciled; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON TABLE daybook.reconciled IS 'The documents that are in a group: an invoice with its payments, credit notes, refunds and deposits';
+
+-- Name: COLUMN reconciled.matched_by; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.reconciled.matched_by IS 'hand: a person; reference: a document refers to another; number: a payment names a document''s number, and the amount is equal; amount: the counterparty and the amount are equal';
+
+-- Name: COLUMN reconciled.actor; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.reconciled.actor IS 'Who put the document into the group';
+
+-- Name: reconciled_group_seq; Type: SEQUENCE; Schema: daybook; Owner: -
+
+CREATE SEQUENCE daybook.reconciled_group_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1;
+
+-- Name: reconciled_group_seq; Type: SEQUENCE OWNED BY; Schema: daybook; Owner: -
+
+ALTER SEQUENCE daybook.reconciled_group_seq OWNED BY daybook.reconciled.group_id;
+
 -- Name: rule_sets; Type: TABLE; Schema: daybook; Owner: -
 
 CREATE TABLE daybook.rule_sets (
@@ -9130,6 +9582,11 @@ ALTER TABLE ONLY daybook.queue_rates
 ALTER TABLE ONLY daybook.queues
     ADD CONSTRAINT queues_pkey PRIMARY KEY (name);
 
+-- Name: reconciled reconciled_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.reconciled
+    ADD CONSTRAINT reconciled_pkey PRIMARY KEY (org_id, document_id);
+
 -- Name: rule_sets rule_sets_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
 
 ALTER TABLE ONLY daybook.rule_sets
@@ -9382,6 +9839,10 @@ CREATE INDEX organizations_own ON daybook.organizations USING btree (id) WHERE (
 -- Name: organizations_paused; Type: INDEX; Schema: daybook; Owner: -
 
 CREATE INDEX organizations_paused ON daybook.organizations USING btree (id) WHERE (paused_at IS NOT NULL);
+
+-- Name: reconciled_group; Type: INDEX; Schema: daybook; Owner: -
+
+CREATE INDEX reconciled_group ON daybook.reconciled USING btree (org_id, group_id);
 
 -- Name: webhook_deliveries_org_id; Type: INDEX; Schema: daybook; Owner: -
 

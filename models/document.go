@@ -99,6 +99,11 @@ type Content struct {
 	// Journal is what the document posts without a rule; nil: a rule decides.
 	Journal *Journal `json:"journal,omitempty"`
 
+	// DueDate is when it is to be paid; zero: it does not say.
+	DueDate Date `json:"due_date,omitzero"`
+	// RefersTo names the documents that it pays, corrects or deducts, by their numbers or ids.
+	RefersTo []string `json:"refers_to,omitempty"`
+
 	// Attributes are further values for rules to match.
 	Attributes map[string]string `json:"attributes,omitempty"`
 	// Dimensions are those of all entries of the document; those of a line, and of a rule's line, take

@@ -68,6 +68,7 @@ var own = []string{
 	"daybook.job_wait_checks", "daybook.job_limits", "daybook.job_limit_rates", "daybook.job_workers",
 	"daybook.job_workflows",
 	"daybook.webhook_deliveries", "daybook.accounting_returns", "daybook.imports", "daybook.import_documents",
+	"daybook.reconciled", "daybook.rates",
 	"queues.task", "queues.task_lease", "queues.task_completed", "queues.error", "queues.open_task", "queues.task_cursor",
 }
 

@@ -29,6 +29,8 @@ var (
 	ErrJournal = failure.New(failure.InvalidDocument, "the journal cannot be posted")
 	// ErrJournalNotFound: the organization has no journal of that id.
 	ErrJournalNotFound = failure.New(failure.DocumentNotFound, "no such journal")
+	// ErrGroupNotFound: the organization has no such group of documents that belong together.
+	ErrGroupNotFound = failure.New(failure.GroupNotFound, "no such group of documents")
 	// ErrNoDB: a function was given nothing to work on.
 	ErrNoDB = failure.New(failure.Misuse, "the DB is nil: pass a pool or a connection, or books.In of your transaction")
 	// ErrNotMigrated: the database lacks Daybook's schema: run `daybook migrate up`.

@@ -61,6 +61,10 @@ GRANT INSERT (org_id, format, files, actor), UPDATE (ended_at, inserted, changed
 GRANT INSERT, UPDATE (version, written_at) ON daybook.import_documents TO daybook_domain;
 GRANT UPDATE ON daybook.imports, daybook.import_documents TO daybook_operator, daybook_server;
 GRANT EXECUTE ON FUNCTION daybook.remove_unposted_document TO daybook_operator, daybook_server;
+-- Which documents belong together: people say so, and jobs of workers find it out.
+GRANT INSERT, UPDATE, DELETE ON daybook.reconciled TO daybook_operator, daybook_worker, daybook_server;
+GRANT INSERT, UPDATE, DELETE ON daybook.rates TO daybook_operator, daybook_server;
+GRANT USAGE ON SEQUENCE daybook.reconciled_group_seq TO daybook_operator, daybook_worker, daybook_server;
 -- All columns of a job except those that say which attempt completed it.
 GRANT INSERT (
     id, created_at, updated_at, org_id, document_id, version_hint, ready_at, state, run_count, last_attempted_at, last_error, last_error_code, priority,

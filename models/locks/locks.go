@@ -51,6 +51,9 @@ const (
 	// JobLimits: one transaction at a time gives out free places of keys of limits. It is only tried
 	// for. Key: 0.
 	JobLimits Class = 1684109683
+	// Reconciliations: one transaction at a time changes which documents of an organization belong
+	// together. Key: the organization's hash.
+	Reconciliations Class = 1684109684
 )
 
 // Names are the classes by the names that SQL has for them.
@@ -60,6 +63,7 @@ var Names = map[string]Class{
 	"adoption":         Adoption,
 	"task type leases": TaskTypeLeases, "async operations": AsyncOperations, "queue leases": QueueLeases,
 	"fleets": Fleets, "workers": Workers, "job limits": JobLimits,
+	"reconciliations": Reconciliations,
 }
 
 // Whole is a lock with one key alone, a number of 64 bits. PostgreSQL keeps these apart from those

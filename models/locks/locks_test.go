@@ -34,6 +34,7 @@ var takers = map[string][]string{
 	"queue leases":         {"internal/store/queues_limits.go", "migrations/00029_jobs_claim.sql"},
 	"fleets":               {"migrations/00022_queues.sql"},
 	"job limits":           {"migrations/00030_limits.sql"},
+	"reconciliations":      {"migrations/00032_open_items.sql"},
 	"workers":              {"internal/store/reclaimer.go", "internal/store/wake/waker.go"},
 	"migrations":           {"migrations/migrations.go", "migrations/roles.go"},
 	"archive":              {"internal/store/archives.go"},

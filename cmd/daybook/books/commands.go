@@ -11,6 +11,7 @@ import (
 func Commands(a *cli.App) []*cobra.Command {
 	return []*cobra.Command{
 		importCommand(a), accountsCommand(a), rulesCommand(a), periodsCommand(a), journalCommand(a), entriesCommand(a),
+		openItemsCommand(a),
 		trialBalanceCommand(a), auditCommand(a), exportCommand(a),
 	}
 }

@@ -339,6 +339,7 @@ func (s *camtStatement) movement(e *camtEntry, t *camtTransaction, m bankMovemen
 	var references, texts []string
 	for _, r := range t.Remittance.Structured {
 		references = append(append(references, r.Reference), r.Documents...)
+		m.refersTo = append(m.refersTo, statedEach(append([]string{r.Reference}, r.Documents...))...)
 		texts = append(texts, r.Texts...)
 	}
 	texts = append(append(texts, t.Remittance.Texts...), t.Text, e.Text)

@@ -30,6 +30,8 @@ document:
   number: no
   date: {column: day, layout: DD.MM.YYYY}
   value_date: {column: paid, layout: D.M.YYYY}
+  due_date: {column: paid, layout: D.M.YYYY}
+  refers_to: region
   currency: {column: cur, values: {"€": EUR, Fr: CHF}, otherwise: USD}
   direction: {column: dir, values: {S: out, P: in}}
   counterparty: who
@@ -142,6 +144,7 @@ func TestCSVFull(t *testing.T) {
 		IssueDate: models.NewDate(2025, time.January, 31), ValueDate: &paid,
 		Content: models.Content{
 			Number: "7", Counterparty: "Jürgen", Country: "DE", Source: "csv", Total: 130050, Payable: 130050,
+			DueDate: paid, RefersTo: []string{"north"},
 			Lines: []models.Line{
 				{Kind: "item", Code: "X", Description: "Work", Net: 100000, Rate: models.MustRate("19"), Category: "VAT"},
 				{Kind: "discount", Code: "R-1", Net: -100, Rate: models.MustRate("19"), Category: "VAT"},

@@ -103,7 +103,7 @@ func (d *draft) text(f field, cells []string) (string, error) {
 // head takes from a row what belongs to the whole document.
 func (d *draft) head(cells []string) error {
 	m, doc := d.mapping, &d.doc
-	var direction string
+	var direction, refers string
 	for _, f := range []struct {
 		field field
 		to    *string
@@ -113,6 +113,7 @@ func (d *draft) head(cells []string) error {
 		{m.direction, &direction},
 		{m.counterparty, &doc.Content.Counterparty},
 		{m.country, &doc.Content.Country},
+		{m.refersTo, &refers},
 	} {
 		var err error
 		if *f.to, err = d.text(f.field, cells); err != nil {
@@ -121,6 +122,7 @@ func (d *draft) head(cells []string) error {
 		*f.to = strings.Clone(*f.to) // a cell is a part of its whole row
 	}
 	doc.Currency = strings.ToUpper(doc.Currency)
+	doc.Content.RefersTo = statedEach(strings.FieldsFunc(refers, func(r rune) bool { return r == ',' || r == ';' }))
 	if doc.OrgID == "" {
 		org, err := d.text(m.organization, cells)
 		if err != nil {
@@ -200,7 +202,10 @@ func (d *draft) dates(cells []string) error {
 		}
 		d.doc.ValueDate = &value
 	}
-	return nil
+	if c := d.mapping.dueDate.column; c != noColumn && cells[c] != "" {
+		d.doc.Content.DueDate, err = d.date(d.mapping.dueDate, cells)
+	}
+	return err
 }
 
 func dayText(d *models.Date) string {
@@ -251,6 +256,8 @@ func (d *draft) agrees(cells []string) error {
 		{"the currency", a.Currency, b.Currency},
 		{"the date", a.IssueDate.String(), b.IssueDate.String()},
 		{"the value date", dayText(a.ValueDate), dayText(b.ValueDate)},
+		{"the due date", a.Content.DueDate.String(), b.Content.DueDate.String()},
+		{"what it refers to", strings.Join(a.Content.RefersTo, ","), strings.Join(b.Content.RefersTo, ",")},
 		{"the counterparty", a.Content.Counterparty, b.Content.Counterparty},
 		{"the country", a.Content.Country, b.Content.Country},
 		{"the total", totalText(d.total), totalText(other.total)},

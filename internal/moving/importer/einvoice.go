@@ -152,13 +152,18 @@ func (e *eInvoice) head() (Imported, error) {
 		}
 		doc.ValueDate = &value
 	}
+	if e.due != "" {
+		if doc.Content.DueDate, err = models.ParseDate(e.due); err != nil {
+			return out, invalid("the due date (BT-9): %v", err)
+		}
+	}
 	doc.ID = strings.Join([]string{e.kind, e.number, out.SupplierID}, "/")
 	if len(doc.ID) > maxIDBytes {
 		doc.ID = hashedID([]byte(doc.ID))
 	}
 	content := &doc.Content
 	content.Number, content.Counterparty, content.Country = e.number, e.buyer.name, e.seller.country
-	content.Source = e.format
+	content.Source, content.RefersTo = e.format, e.preceding
 	content.Attributes = map[string]string{}
 	for name, value := range map[string]string{
 		"type_code": e.kind, "profile": e.profile, "due_date": e.due, "reference": e.reference, "order": e.order,

@@ -49,6 +49,7 @@ func wantEInvoice(source string) importer.Imported {
 					{Category: "VAT", Code: "AE", Base: 20000, Exemption: "Reverse charge"},
 				},
 				Total: 30710, Prepaid: 10000, Rounding: -10, Payable: 20700,
+				DueDate: models.NewDate(2025, time.April, 30), RefersTo: []string{"A-9"},
 			},
 		},
 	}

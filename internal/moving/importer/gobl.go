@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/daybook-dev/daybook/internal/text/bom"
@@ -160,9 +161,41 @@ func goblCommon(in *goblDocument, body []byte) (Imported, error) {
 	if len(in.Tags) > 0 {
 		content.Attributes["gobl_tags"] = strings.Join(in.Tags, ",")
 	}
+	if err := goblPlace(in, content); err != nil {
+		return out, err
+	}
 	out.Document.ID, err = goblID(in, out.SupplierID, body)
 	return out, err
 }
+
+// goblPlace fills in when the document is due, at the latest, and to which others it refers.
+func goblPlace(in *goblDocument, content *models.Content) error {
+	for _, r := range in.Preceding {
+		content.RefersTo = append(content.RefersTo, r.number())
+	}
+	for _, l := range in.Lines {
+		if l.Document != nil {
+			content.RefersTo = append(content.RefersTo, l.Document.number())
+		}
+	}
+	content.RefersTo = slices.DeleteFunc(content.RefersTo, func(number string) bool { return number == "" })
+	if in.Payment == nil || in.Payment.Terms == nil {
+		return nil
+	}
+	for _, d := range in.Payment.Terms.DueDates {
+		due, err := models.ParseDate(d.Date)
+		if err != nil {
+			return invalid("payment.terms.due_dates: %v", err)
+		}
+		if content.DueDate.Before(due) {
+			content.DueDate = due
+		}
+	}
+	return nil
+}
+
+// number is that of the document, as goblCommon writes it.
+func (r *goblReference) number() string { return strings.Trim(r.Series+"-"+r.Code, "-") }
 
 // goblID is the document's uuid; else its number with its supplier; else a hash of its content.
 func goblID(in *goblDocument, supplier string, body []byte) (string, error) {

@@ -52,6 +52,7 @@ func TestGOBLInvoice(t *testing.T) {
 					{Category: "WHT", Rate: models.MustRate("20"), Base: 10000, Amount: -2000, Retained: true},
 				},
 				Total: 11170, Prepaid: 1170, Payable: 10000, Rounding: 1,
+				DueDate: models.NewDate(2025, time.April, 30), RefersTo: []string{"A-16"},
 			},
 		},
 	}, got)

@@ -27,6 +27,16 @@ type goblDocument struct {
 	Tax       *struct {
 		PricesInclude string `json:"prices_include"`
 	} `json:"tax"`
+	// Preceding are the invoices that it corrects or replaces.
+	Preceding []goblReference `json:"preceding"`
+	// Payment has the terms of an invoice.
+	Payment *struct {
+		Terms *struct {
+			DueDates []struct {
+				Date string `json:"date"`
+			} `json:"due_dates"`
+		} `json:"terms"`
+	} `json:"payment"`
 	Supplier  *goblParty   `json:"supplier"`
 	Customer  *goblParty   `json:"customer"`
 	Lines     []goblLine   `json:"lines"`
@@ -35,6 +45,12 @@ type goblDocument struct {
 	Outlays   []goblCharge `json:"outlays"` // of older versions; added to the payable amount, without tax
 	Totals    *goblTotals  `json:"totals"`
 	Total     decimal      `json:"total"` // of a payment
+}
+
+// goblReference names another document.
+type goblReference struct {
+	Series string `json:"series"`
+	Code   string `json:"code"`
 }
 
 type goblParty struct {
@@ -49,7 +65,9 @@ type goblParty struct {
 }
 
 type goblLine struct {
-	Item struct {
+	// Document is what a line of a payment pays.
+	Document *goblReference `json:"document"`
+	Item     struct {
 		Ref  string `json:"ref"`
 		Name string `json:"name"`
 	} `json:"item"`

@@ -24,12 +24,15 @@ type Mapping struct {
 	files grouping
 
 	organization, number, currency, direction, counterparty, country field
-	date, valueDate                                                  dateField
-	total                                                            int
-	amount, fee, settled                                             signedColumn
-	settledCurrency                                                  field
-	attributes, dimensions                                           []attribute
-	types                                                            []choice
+	date, valueDate, dueDate                                         dateField
+	// refersTo names the documents that it pays or corrects, with commas or semicolons between.
+	refersTo             field
+	total                int
+	amount, fee, settled signedColumn
+	settledCurrency      field
+	attributes           []attribute
+	dimensions           []attribute
+	types                []choice
 	// taxes are those that the source states for a whole document.
 	taxes []documentTax
 	// shared are the columns of what belongs to a whole document.

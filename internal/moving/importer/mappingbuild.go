@@ -88,7 +88,8 @@ func (b *mappingBuilder) document(d *documentText) *Mapping {
 	}
 	m.counterparty = b.field(d.Counterparty, "", nil)
 	m.country = b.field(d.Country, "a country of two capital letters, or empty", validCountry)
-	m.date, m.valueDate = b.date(d.Date), b.date(d.ValueDate)
+	m.date, m.valueDate, m.dueDate = b.date(d.Date), b.date(d.ValueDate), b.date(d.DueDate)
+	m.refersTo = b.field(d.RefersTo, "", nil)
 	m.total = b.column(d.Total)
 	m.amount, m.fee, m.settled = b.signed(d.Amount), b.signed(d.Fee), signedColumn{column: noColumn}
 	if d.Settled != nil {
@@ -200,10 +201,10 @@ func (b *mappingBuilder) rows(rows []choiceText, do string) []choice {
 
 // sharedColumns returns the columns whose cells may decide about a whole document.
 func sharedColumns(m *Mapping) []int {
-	columns := []int{m.date.column, m.valueDate.column, m.total, m.amount.column, m.fee.column, m.settled.column}
+	columns := []int{m.date.column, m.valueDate.column, m.dueDate.column, m.total, m.amount.column, m.fee.column, m.settled.column}
 	for _, f := range []field{
 		m.organization, m.number, m.currency, m.direction, m.counterparty, m.country,
-		m.settledCurrency,
+		m.settledCurrency, m.refersTo,
 	} {
 		columns = append(columns, f.column)
 	}

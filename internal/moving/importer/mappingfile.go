@@ -36,7 +36,9 @@ type documentText struct {
 	Rows                                                             []choiceText
 	Organization, Number, Currency, Direction, Counterparty, Country fieldText
 	Date                                                             dateText
-	ValueDate                                                        dateText `yaml:"value_date"`
+	ValueDate                                                        dateText  `yaml:"value_date"`
+	DueDate                                                          dateText  `yaml:"due_date"`
+	RefersTo                                                         fieldText `yaml:"refers_to"`
 	Total                                                            placedText
 	Amount, Fee                                                      signedText
 	Settled                                                          *settledAmount

@@ -297,7 +297,7 @@ func (s *mtStatement) endEntry(information string) error {
 	}
 	s.entry = nil
 	d := mtDetailsOf(information)
-	m.counterparty = d.name
+	m.counterparty, m.refersTo = d.name, d.refersTo
 	m.back = m.back || d.returned
 	m.fee = mtFee(s.details+" "+information, m)
 	m.attributes["counterparty_account"], m.attributes["mandate"] = d.account, d.mandate

@@ -10,6 +10,8 @@ import (
 // mtDetails is what field 86 says about an entry.
 type mtDetails struct {
 	name, account, endToEnd, mandate, text, code string
+	// refersTo is a structured reference of the payee's.
+	refersTo []string
 	// returned: the entry takes back a payment.
 	returned bool
 }
@@ -134,6 +136,9 @@ func mtWords(information string) mtDetails {
 		case "TRTP":
 			kind = value
 		case "REMI", "BENM", "ORDP":
+			if reference, structured := strings.CutPrefix(value, "STRD/CUR/"); structured {
+				d.refersTo = statedEach([]string{strings.Trim(reference, "/ ")})
+			}
 			texts = append(texts, strings.Trim(strings.TrimPrefix(strings.TrimPrefix(value, "USTD//"), "STRD/CUR/"), "/ "))
 		case "RTRN":
 			d.returned = true

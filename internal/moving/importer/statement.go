@@ -61,6 +61,8 @@ type bankMovement struct {
 	// bankRef is the bank's reference, refs are those of the payer and of the order.
 	bankRef, refs string
 	counterparty  string
+	// refersTo are the numbers of documents that it pays.
+	refersTo []string
 	// attributes are those of the document.
 	attributes map[string]string
 }
@@ -109,6 +111,7 @@ func (s *bankStatement) document(m *bankMovement) (models.Document, error) {
 	}
 	c := &doc.Content
 	c.Source, c.Counterparty, c.Attributes = s.format, m.counterparty, m.attributes
+	c.RefersTo = m.refersTo
 	// What the payer paid is the amount: the account received it without the fee, or paid the fee too.
 	amount := sum(m.amount, m.fee)
 	if !m.in {
@@ -232,6 +235,17 @@ func stated(text string) string {
 		return ""
 	}
 	return text
+}
+
+// statedEach are the texts that state something, each once.
+func statedEach(texts []string) []string {
+	var out []string
+	for _, text := range texts {
+		if text = stated(text); text != "" && !slices.Contains(out, text) {
+			out = append(out, text)
+		}
+	}
+	return out
 }
 
 // attributesOf leaves out what is empty.

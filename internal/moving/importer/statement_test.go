@@ -39,6 +39,9 @@ func movements(read iter.Seq2[importer.Movement, error]) []string {
 				text += fmt.Sprintf("; %s %s", name, v)
 			}
 		}
+		if len(c.RefersTo) > 0 {
+			text += "; refers to " + strings.Join(c.RefersTo, ",")
+		}
 		out = append(out, text)
 	}
 	return out
@@ -70,7 +73,7 @@ func TestCamt(t *testing.T) {
 	assert.Equal(t, []string{
 		`statement 2026-17: entry 6: not a document we book: an entry of type "PDNG"; skip it`,
 		"entry 1: payment in 11900 fee 0 EUR, 2026-01-05 value 2026-01-06, Sample Customer; " + account + "; bank_reference REF-1; " +
-			"code PMNT/RCDT/ESCT; counterparty_account NL91ABNA0417164300; end_to_end A-17; reference RF18539007547034; text Invoice A-17",
+			"code PMNT/RCDT/ESCT; counterparty_account NL91ABNA0417164300; end_to_end A-17; reference RF18539007547034; text Invoice A-17; refers to RF18539007547034",
 		"entry 2, transaction 1: payment out 4000 fee 50 EUR, 2026-01-05 value 2026-01-05, Landlord; " + account +
 			"; bank_reference REF-2; code 191; end_to_end P-1",
 		"entry 2, transaction 2: payment out 2000 fee 0 EUR, 2026-01-05 value 2026-01-05, Sample Supplier; " + account +

@@ -54,6 +54,9 @@ func validateUnowned(doc models.Document) error {
 		return invalid("currency: %w", err)
 	}
 	c := &doc.Content
+	if err := c.DueDate.Check(); err != nil {
+		return invalid("due_date: %v", err)
+	}
 	if c.Settled != nil {
 		if err := models.CheckCurrency(c.Settled.Currency, doc.IssueDate); err != nil {
 			return invalid("settled.currency: %w", err)
@@ -109,6 +112,7 @@ func hasNUL(doc models.Document) bool {
 	for k, v := range c.Attributes {
 		texts = append(texts, k, v)
 	}
+	texts = append(texts, c.RefersTo...)
 	if j := c.Journal; j != nil {
 		texts = append(texts, j.Reason, j.By)
 		for _, e := range j.Entries {

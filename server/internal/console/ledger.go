@@ -25,6 +25,7 @@ func wrongParameter(format string, args ...any) error {
 // ledger adds the pages about documents, books and rules.
 func (c *console) ledger() {
 	c.documents()
+	c.openItems()
 	c.entries()
 	c.journal()
 	c.trialBalance()

@@ -85,6 +85,9 @@ func TestEveryOperationThatChangesIsInTheLog(t *testing.T) {
 		"/api/imports/{importId}/undo":                "",
 		"/api/journals":                               `{"date":"2026-03-31","reason":"r","entries":[{"account":"1","amountMinor":1},{"account":"2","amountMinor":-1}],"currency":"EUR"}`,
 		"/api/journals/{documentId}":                  "",
+		"/api/open-items/match":                       `{}`,
+		"/api/open-items/reconcile":                   `{"documents":["a","b"]}`,
+		"/api/open-items/unreconcile":                 `{"group":1}`,
 	}
 	for _, r := range b.spec.routes {
 		security, _ := json.Marshal(r.operation["security"])

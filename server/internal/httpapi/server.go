@@ -142,6 +142,7 @@ func newServer(o Options) (*server, *http.ServeMux) {
 	s.ledger()
 	s.imports()
 	s.journals()
+	s.openItems()
 	s.received()
 	s.stats()
 	s.notifications()

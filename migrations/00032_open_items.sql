@@ -1,0 +1,556 @@
+-- Chapter 32: open items: what each document has on accounts of receivables, payables and advances,
+-- which documents belong together, and what is open of them.
+--
+-- SQLSTATEs: DB010 the request is invalid.
+
+-- +goose Up
+-- +goose StatementBegin
+
+-- Which documents belong together. What a group comes to is computed from the entries, on any day.
+CREATE TABLE daybook.reconciled (
+    org_id      text COLLATE "C" NOT NULL CHECK (org_id <> '' AND octet_length(org_id) <= 255),
+    document_id text COLLATE "C" NOT NULL CHECK (document_id <> '' AND octet_length(document_id) <= 255),
+    group_id    bigint NOT NULL,
+    matched_by  text NOT NULL CHECK (matched_by IN ('hand', 'reference', 'number', 'amount')),
+    reason      text NOT NULL DEFAULT '' CHECK (octet_length(reason) <= 1000),
+    actor       text NOT NULL,
+    created_at  timestamptz NOT NULL DEFAULT clock_timestamp(),
+    PRIMARY KEY (org_id, document_id)
+);
+CREATE INDEX reconciled_group ON daybook.reconciled (org_id, group_id);
+CREATE SEQUENCE daybook.reconciled_group_seq OWNED BY daybook.reconciled.group_id;
+COMMENT ON TABLE daybook.reconciled IS
+    'The documents that are in a group: an invoice with its payments, credit notes, refunds and deposits';
+COMMENT ON COLUMN daybook.reconciled.matched_by IS
+    'hand: a person; reference: a document refers to another; number: a payment names a document''s number, and the amount is equal; amount: the counterparty and the amount are equal';
+COMMENT ON COLUMN daybook.reconciled.actor IS 'Who put the document into the group';
+
+-- What a currency was worth in the organization's own one. A day without a rate has that of the
+-- latest day before it.
+CREATE TABLE daybook.rates (
+    org_id     text COLLATE "C" NOT NULL REFERENCES daybook.organizations (id),
+    currency   text NOT NULL CHECK (currency ~ '^[A-Z]{3}$'),
+    valid_on   date NOT NULL CHECK (daybook.is_bookable(valid_on)),
+    rate       numeric NOT NULL CHECK (rate > 0 AND rate < 1e12),
+    source     text NOT NULL DEFAULT '' CHECK (octet_length(source) <= 255),
+    actor      text NOT NULL DEFAULT session_user,
+    created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    PRIMARY KEY (org_id, currency, valid_on)
+);
+COMMENT ON TABLE daybook.rates IS 'What currencies were worth in an organization''s own one';
+COMMENT ON COLUMN daybook.rates.rate IS 'Units of the own currency for one of this currency, such as 0.92 (EUR for one USD)';
+COMMENT ON COLUMN daybook.rates.source IS 'Where the rate is from, such as a central bank';
+
+-- How many decimal digits the minor unit of a currency has: models.MinorDigits says the same.
+CREATE FUNCTION daybook.minor_digits(currency text) RETURNS integer
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$
+    SELECT CASE WHEN currency = ANY ('{BIF,CLP,DJF,GNF,ISK,JPY,KMF,KRW,PYG,RWF,UGX,UYI,VND,VUV,XAF,XOF,XPF,ADP,BEF,BYB,BYR,ESP,GRD,ITL,LUF,MGF,PTE,ROL,TPE,TRL}') THEN 0
+                WHEN currency = ANY ('{BHD,IQD,JOD,KWD,LYD,OMR,TND}') THEN 3
+                WHEN currency = ANY ('{CLF,UYW}') THEN 4
+                ELSE 2 END
+$$;
+
+-- A text YYYY-MM-DD as a date; null: it is none. It never fails: content is written by applications.
+CREATE FUNCTION daybook.day_of(day text) RETURNS date
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$
+    SELECT CASE WHEN day ~ '^(19|2\d)\d\d-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])$'
+                THEN make_date(left(day, 4)::integer, substr(day, 6, 2)::integer, 1) + right(day, 2)::integer - 1 END
+$$;
+
+-- The items of an organization, or of some documents alone, by what was posted until a day (null:
+-- all), with what is open of each. In a group, credits pay debits, the oldest first. closed: of some
+-- documents, those of which nothing is open as well.
+--
+-- Most documents of an organization are in groups of which nothing is open. So the entries are added
+-- up by group first, and only what is open then by document. The text of the statement is put
+-- together, so that it is planned for the organization and its accounts. Without more memory than
+-- PostgreSQL's default the sums of a million documents would go through files.
+CREATE FUNCTION daybook.items_until(org_id text, until date, documents text[], closed boolean)
+    RETURNS TABLE (
+        document_id text, account_code text, currency text, role text, type text, direction text, number text, counterparty text,
+        issue_date date, due_date date, amount numeric, open_amount numeric, group_id bigint
+    )
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET work_mem = '64MB'
+AS $body$
+DECLARE
+    accounts text[] := ARRAY(SELECT a.code FROM daybook.accounts a
+                              WHERE a.org_id = items_until.org_id AND a.role IN ('receivable', 'payable', 'advance'));
+    units    text := $stmt$
+    SELECT r.group_id, CASE WHEN r.group_id IS NULL THEN i.document_id END AS document_id, e.account_code, e.currency,
+           max(i.document_date) AS day, sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END) AS amount
+      FROM daybook.entries e
+      JOIN daybook.impacts i ON i.id = e.impact_id
+      LEFT JOIN daybook.reconciled r ON r.org_id = $1 AND r.document_id = i.document_id
+     WHERE e.org_id = $1 AND e.account_code = ANY ($5) AND i.org_id = $1 AND i.posting_date <= $2
+     GROUP BY 1, 2, 3, 4
+    HAVING sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END) <> 0$stmt$;
+    members  text := 'SELECT DISTINCT r.document_id AS id FROM units u JOIN daybook.reconciled r ON r.org_id = $1 AND r.group_id = u.group_id';
+BEGIN
+    IF documents IS NOT NULL THEN
+        units := $stmt$SELECT NULL::bigint AS group_id, NULL::text AS document_id, ''::text AS account_code, ''::text AS currency, NULL::date AS day, 0::numeric AS amount WHERE false$stmt$;
+        members := 'SELECT id FROM unnest($3) AS u (id)';
+    END IF;
+    RETURN QUERY EXECUTE $stmt$
+WITH units AS MATERIALIZED ($stmt$ || units || $stmt$
+), items AS MATERIALIZED (
+    SELECT r.group_id, m.id AS document_id, e.account_code, e.currency, max(i.document_date) AS day,
+           sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END) AS amount
+      FROM ($stmt$ || members || $stmt$) m
+     CROSS JOIN LATERAL (SELECT * FROM daybook.impacts x WHERE x.org_id = $1 AND x.document_id = m.id AND x.posting_date <= $2 OFFSET 0) i
+      JOIN daybook.entries e ON e.impact_id = i.id AND e.account_code = ANY ($5)
+      LEFT JOIN daybook.reconciled r ON r.org_id = $1 AND r.document_id = m.id
+     GROUP BY r.group_id, m.id, e.account_code, e.currency
+    HAVING sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END) <> 0
+), shared AS (
+    SELECT s.*, sum(greatest(s.amount, 0)) OVER whole AS debits, sum(greatest(-s.amount, 0)) OVER whole AS credits,
+           coalesce(sum(abs(s.amount)) OVER (PARTITION BY s.group_id, s.account_code, s.currency, sign(s.amount)
+               ORDER BY s.day, s.document_id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS older
+      FROM items s
+     WHERE s.group_id IS NOT NULL
+    WINDOW whole AS (PARTITION BY s.group_id, s.account_code, s.currency)
+), opened AS (
+    SELECT s.document_id, s.account_code, s.currency, s.day, s.amount, s.group_id,
+           CASE WHEN s.amount > 0 THEN s.amount - greatest(0, least(s.amount, s.credits - s.older))
+                ELSE s.amount + greatest(0, least(-s.amount, s.debits - s.older)) END AS open_amount
+      FROM shared s
+     UNION ALL
+    SELECT s.document_id, s.account_code, s.currency, s.day, s.amount, NULL, s.amount FROM items s WHERE s.group_id IS NULL
+     UNION ALL
+    SELECT u.document_id, u.account_code, u.currency, u.day, u.amount, NULL, u.amount FROM units u WHERE u.group_id IS NULL
+)
+SELECT o.document_id, o.account_code, o.currency, a.role, coalesce(d.type, ''), coalesce(d.direction, ''), coalesce(d.content ->> 'number', ''),
+       coalesce(d.content ->> 'counterparty',
+           CASE WHEN o.group_id IS NOT NULL THEN
+               (SELECT min(x.content ->> 'counterparty') FROM daybook.reconciled r JOIN daybook.documents x ON x.org_id = r.org_id AND x.id = r.document_id
+                 WHERE r.org_id = $1 AND r.group_id = o.group_id) END, ''),
+       coalesce(d.issue_date, o.day), daybook.day_of(d.content ->> 'due_date'), o.amount, o.open_amount, o.group_id
+  FROM opened o
+  JOIN daybook.accounts a ON a.org_id = $1 AND a.code = o.account_code
+  LEFT JOIN LATERAL (SELECT * FROM daybook.documents x WHERE x.org_id = $1 AND x.id = o.document_id OFFSET 0) d ON true
+ WHERE $4 OR o.open_amount <> 0
+$stmt$ USING org_id, coalesce(until, date 'infinity'), documents, closed, accounts;
+END
+$body$;
+COMMENT ON FUNCTION daybook.items_until IS
+    'The items until a day (null: all) of an organization, or of some documents, and what is open of each: debits less credits, in minor units';
+
+-- What is open on a day: of each document, account and currency, by what was posted until then
+-- (null: all). The open amounts add up to the accounts' balances on that day.
+CREATE FUNCTION daybook.open_items(org_id text, until date DEFAULT NULL)
+    RETURNS TABLE (
+        document_id text, account_code text, currency text, role text, type text, direction text, number text, counterparty text,
+        issue_date date, due_date date, amount numeric, open_amount numeric, group_id bigint
+    )
+    LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT * FROM daybook.items_until(open_items.org_id, open_items.until, NULL, false)
+$$;
+COMMENT ON FUNCTION daybook.open_items IS
+    'What is open on a day (null: of all that is posted) of each document on accounts of receivables, payables and advances: debits less credits, in minor units';
+
+-- The items of a document and of those in its group, also those of which nothing is open.
+CREATE FUNCTION daybook.items_of_document(org_id text, of_document text, until date DEFAULT NULL)
+    RETURNS TABLE (
+        document_id text, account_code text, currency text, role text, type text, direction text, number text, counterparty text,
+        issue_date date, due_date date, amount numeric, open_amount numeric, group_id bigint
+    )
+    LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT * FROM daybook.items_until($1, $3, (
+        SELECT coalesce(array_agg(g.document_id), ARRAY[$2])
+          FROM daybook.reconciled r JOIN daybook.reconciled g ON g.org_id = r.org_id AND g.group_id = r.group_id
+         WHERE r.org_id = $1 AND r.document_id = $2), true)
+$$;
+COMMENT ON FUNCTION daybook.items_of_document IS 'The items of a document and of those in its group, also those of which nothing is open';
+
+-- Puts documents into one group, and returns its number. The groups that they were in become one
+-- group, with all their documents. Each must have something posted, now or before, on an account
+-- with open items.
+CREATE FUNCTION daybook.reconcile(
+    org_id     text,
+    documents  text[],
+    reason     text DEFAULT '',
+    matched_by text DEFAULT 'hand',
+    actor      text DEFAULT session_user
+) RETURNS bigint
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+    _org   CONSTANT text := reconcile.org_id;
+    ids    text[];
+    groups bigint[];
+    target bigint;
+    bad    text;
+BEGIN
+    ids := ARRAY(SELECT DISTINCT u.id FROM unnest(documents) AS u (id) WHERE u.id IS NOT NULL ORDER BY u.id);
+    IF cardinality(ids) < 2 OR reconcile.reason IS NULL OR octet_length(reconcile.reason) > 1000 OR coalesce(reconcile.actor, '') = '' THEN
+        RAISE EXCEPTION 'a group takes two documents at least, a reason of at most 1000 bytes, and who puts them together' USING ERRCODE = 'DB010';
+    END IF;
+    PERFORM pg_advisory_xact_lock(daybook.lock_class('reconciliations'), hashtext(_org));
+    SELECT u.id INTO bad FROM unnest(ids) AS u (id)
+     WHERE NOT EXISTS (SELECT FROM daybook.impacts i JOIN daybook.entries e ON e.impact_id = i.id
+                         JOIN daybook.accounts a ON a.org_id = _org AND a.code = e.account_code AND a.role IN ('receivable', 'payable', 'advance')
+                        WHERE i.org_id = _org AND i.document_id = u.id)
+     LIMIT 1;
+    IF FOUND THEN
+        RAISE EXCEPTION 'document % of organization % has nothing on an account with open items', bad, _org
+            USING ERRCODE = 'DB010', HINT = 'wait until it is posted; accounts have open items by their role: receivable, payable or advance';
+    END IF;
+    groups := ARRAY(SELECT DISTINCT r.group_id FROM daybook.reconciled r WHERE r.org_id = _org AND r.document_id = ANY (ids) ORDER BY 1);
+    target := coalesce(groups[1], nextval('daybook.reconciled_group_seq'));
+    UPDATE daybook.reconciled r SET group_id = target WHERE r.org_id = _org AND r.group_id = ANY (groups[2:]);
+    INSERT INTO daybook.reconciled AS r (org_id, document_id, group_id, matched_by, reason, actor)
+    SELECT _org, u.id, target, reconcile.matched_by, reconcile.reason, reconcile.actor FROM unnest(ids) AS u (id)
+        ON CONFLICT ON CONSTRAINT reconciled_pkey DO NOTHING;
+    RETURN target;
+END
+$$;
+COMMENT ON FUNCTION daybook.reconcile IS
+    'Puts documents, and the groups that they are in, into one group, and returns its number';
+
+-- Takes documents out of their groups, or dissolves a group, and returns the documents that are in
+-- none any more. One that would be alone in its group leaves it, too.
+CREATE FUNCTION daybook.unreconcile(org_id text, documents text[] DEFAULT NULL, group_id bigint DEFAULT NULL) RETURNS SETOF text
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+    _org   CONSTANT text := unreconcile.org_id;
+    groups bigint[];
+BEGIN
+    IF (unreconcile.documents IS NULL) = (unreconcile.group_id IS NULL) THEN
+        RAISE EXCEPTION 'give either documents or a group' USING ERRCODE = 'DB010';
+    END IF;
+    PERFORM pg_advisory_xact_lock(daybook.lock_class('reconciliations'), hashtext(_org));
+    groups := ARRAY(SELECT DISTINCT r.group_id FROM daybook.reconciled r
+                     WHERE r.org_id = _org AND (r.document_id = ANY (unreconcile.documents) OR r.group_id = unreconcile.group_id));
+    RETURN QUERY
+    DELETE FROM daybook.reconciled r
+     WHERE r.org_id = _org AND r.group_id = ANY (groups) AND (r.group_id = unreconcile.group_id OR r.document_id = ANY (unreconcile.documents))
+    RETURNING r.document_id;
+    RETURN QUERY
+    DELETE FROM daybook.reconciled r
+     WHERE r.org_id = _org
+       AND r.group_id IN (SELECT x.group_id FROM daybook.reconciled x WHERE x.org_id = _org AND x.group_id = ANY (groups) GROUP BY x.group_id HAVING count(*) = 1)
+    RETURNING r.document_id;
+END
+$$;
+COMMENT ON FUNCTION daybook.unreconcile IS
+    'Takes documents out of their groups, or dissolves a group, and returns the documents that are in none any more';
+
+-- The words of a text, in small letters, in a row: what is no letter and no digit stands between
+-- words. A number is in a text as a whole when its words are.
+CREATE FUNCTION daybook.words_of(words text) RETURNS text
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$
+    SELECT trim(both ' ' from regexp_replace(lower(words), '[^[:alnum:]]+', ' ', 'g'))
+$$;
+
+-- Puts two documents, and the groups that they are in, into one group, and returns its number. The
+-- caller has the lock.
+CREATE FUNCTION daybook.link_documents(org_id text, one text, other text, matched_by text, actor text) RETURNS bigint
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+    a bigint := (SELECT r.group_id FROM daybook.reconciled r WHERE r.org_id = link_documents.org_id AND r.document_id = one);
+    b bigint := (SELECT r.group_id FROM daybook.reconciled r WHERE r.org_id = link_documents.org_id AND r.document_id = other);
+    target bigint := coalesce(least(a, b), nextval('daybook.reconciled_group_seq'));
+BEGIN
+    IF a <> b THEN
+        UPDATE daybook.reconciled r SET group_id = target WHERE r.org_id = link_documents.org_id AND r.group_id = greatest(a, b);
+    END IF;
+    INSERT INTO daybook.reconciled (org_id, document_id, group_id, matched_by, actor)
+    SELECT link_documents.org_id, u.id, target, link_documents.matched_by, link_documents.actor
+      FROM unnest(ARRAY[one, other]) AS u (id)
+        ON CONFLICT ON CONSTRAINT reconciled_pkey DO NOTHING;
+    RETURN target;
+END
+$$;
+
+-- Documents whose open items belong together by a rule:
+--
+--   reference  the one refers to the number or the id of the other, on the same account in the same
+--              currency; the counterparty is the same, or one of them names none. A number that
+--              several documents have is no reference, unless one alone is of the counterparty
+--   number     the texts of a movement of money name the number of the other as a whole, and the
+--              amount is equal: of all that is open, one of each fits
+--   amount     the counterparty is the same and the amount equal: of all that is open, one of each
+--              fits
+--
+-- What is in a group already counts with what is open of it.
+CREATE FUNCTION daybook.matching_items(org_id text, rule text)
+    RETURNS TABLE (document_id text, other_id text, account_code text, currency text, amount numeric)
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+    _org CONSTANT text := matching_items.org_id;
+BEGIN
+    IF rule = 'amount' THEN
+        RETURN QUERY
+        SELECT min(o.document_id) FILTER (WHERE o.open_amount < 0), min(o.document_id) FILTER (WHERE o.open_amount > 0),
+               o.account_code, o.currency, abs(o.open_amount)
+          FROM daybook.open_items(_org) o
+         WHERE o.counterparty <> ''
+         GROUP BY o.account_code, o.currency, o.counterparty, abs(o.open_amount)
+        HAVING count(*) = 2 AND sum(o.open_amount) = 0;
+    ELSIF rule = 'number' THEN
+        RETURN QUERY
+        WITH open AS MATERIALIZED (
+            SELECT * FROM daybook.open_items(_org)
+        ), texts AS (
+            SELECT o.document_id, o.account_code, o.currency, o.open_amount,
+                   string_to_array(daybook.words_of(concat_ws(' / ', d.content ->> 'number', d.content -> 'attributes' ->> 'text',
+                       d.content -> 'attributes' ->> 'reference', d.content -> 'attributes' ->> 'end_to_end')), ' ') AS words
+              FROM open o JOIN daybook.documents d ON d.org_id = _org AND d.id = o.document_id
+             WHERE o.type NOT IN ('invoice', 'credit_note')
+        ), named AS (
+            SELECT DISTINCT t.document_id, t.account_code, t.currency, t.open_amount, array_to_string(t.words[f.n:f.n + k.n], ' ') AS number
+              FROM texts t
+             CROSS JOIN LATERAL generate_series(1, least(cardinality(t.words), 100)) AS f (n)
+             CROSS JOIN generate_series(0, 4) AS k (n)
+             WHERE f.n + k.n <= cardinality(t.words)
+        ), pairs AS (
+            SELECT n.document_id, o.document_id AS other_id, n.account_code, n.currency, abs(n.open_amount) AS amount,
+                   count(*) OVER (PARTITION BY n.document_id, n.account_code, n.currency) AS others,
+                   count(*) OVER (PARTITION BY o.document_id, o.account_code, o.currency) AS ones
+              FROM named n
+              JOIN open o ON o.account_code = n.account_code AND o.currency = n.currency AND o.open_amount = -n.open_amount
+               AND daybook.words_of(o.number) = n.number AND o.document_id <> n.document_id
+             WHERE octet_length(n.number) >= 3 AND o.type IN ('invoice', 'credit_note', 'journal')
+        )
+        SELECT p.document_id, p.other_id, p.account_code, p.currency, p.amount FROM pairs p WHERE p.others = 1 AND p.ones = 1;
+    ELSIF rule = 'reference' THEN
+        RETURN QUERY
+        WITH refers AS MATERIALIZED (
+            SELECT DISTINCT o.document_id, o.account_code, o.currency, abs(o.open_amount) AS amount, o.counterparty, o.group_id, r.name
+              FROM daybook.open_items(_org) o
+              JOIN daybook.documents d ON d.org_id = _org AND d.id = o.document_id
+             CROSS JOIN LATERAL jsonb_array_elements_text(CASE jsonb_typeof(d.content -> 'refers_to') WHEN 'array' THEN d.content -> 'refers_to' ELSE '[]' END) AS r (name)
+             WHERE d.content ? 'refers_to' AND r.name <> ''
+        ), found AS (
+            SELECT r.*, d.id AS other_id, true AS by_id, d.content ->> 'counterparty' AS party
+              FROM refers r JOIN daybook.documents d ON d.org_id = _org AND d.id = r.name
+             UNION ALL
+            SELECT r.*, d.id, false, d.content ->> 'counterparty'
+              FROM refers r JOIN daybook.documents d ON d.org_id = _org AND d.content ->> 'number' = r.name
+        ), fitting AS (
+            SELECT f.*, count(*) FILTER (WHERE NOT f.by_id) OVER (PARTITION BY f.document_id, f.account_code, f.currency, f.name) AS of_number
+              FROM found f
+             WHERE f.other_id <> f.document_id AND (f.by_id OR coalesce(f.party, '') = f.counterparty OR coalesce(f.party, '') = '' OR f.counterparty = '')
+               AND EXISTS (SELECT FROM daybook.impacts i JOIN daybook.entries e ON e.impact_id = i.id
+                            WHERE i.org_id = _org AND i.document_id = f.other_id AND e.account_code = f.account_code AND e.currency = f.currency)
+        )
+        SELECT DISTINCT f.document_id, f.other_id, f.account_code, f.currency, f.amount
+          FROM fitting f
+          LEFT JOIN daybook.reconciled r ON r.org_id = _org AND r.document_id = f.other_id
+         WHERE (f.by_id OR f.of_number = 1) AND (f.group_id = r.group_id) IS NOT TRUE;
+    ELSE
+        RAISE EXCEPTION 'rule % is not known', rule USING ERRCODE = 'DB010', HINT = 'the rules are reference, number and amount';
+    END IF;
+END
+$$;
+
+-- Puts documents together whose open items belong together by rules, one rule after the other, and
+-- returns them. amount is what was open of the first one.
+CREATE FUNCTION daybook.match_open_items(
+    org_id text,
+    rules  text[] DEFAULT '{reference,number,amount}',
+    actor  text DEFAULT session_user
+) RETURNS TABLE (document_id text, other_id text, matched_by text, group_id bigint, account_code text, currency text, amount numeric)
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+BEGIN
+    IF coalesce(match_open_items.actor, '') = '' THEN
+        RAISE EXCEPTION 'who matches them is missing' USING ERRCODE = 'DB010';
+    END IF;
+    PERFORM pg_advisory_xact_lock(daybook.lock_class('reconciliations'), hashtext(match_open_items.org_id));
+    FOREACH matched_by IN ARRAY coalesce(rules, '{}') LOOP
+        FOR document_id, other_id, account_code, currency, amount IN
+            SELECT m.document_id, m.other_id, m.account_code, m.currency, m.amount
+              FROM daybook.matching_items(match_open_items.org_id, match_open_items.matched_by) m ORDER BY 1, 2, 3, 4
+        LOOP
+            group_id := daybook.link_documents(match_open_items.org_id, match_open_items.document_id, match_open_items.other_id,
+                match_open_items.matched_by, match_open_items.actor);
+            RETURN NEXT;
+        END LOOP;
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION daybook.match_open_items IS
+    'Puts documents together whose open items belong together by the rules reference, number and amount, in the order given, and returns them';
+
+-- The same as the function of a job of the type db_function, for the job's organization. The
+-- argument is null, or has rules, a list.
+CREATE FUNCTION daybook.match_open_items_job(argument jsonb) RETURNS jsonb
+    LANGUAGE sql SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT jsonb_build_object('matched', count(*))
+      FROM daybook.match_open_items(current_setting('daybook.org_id'),
+               coalesce((SELECT array_agg(r) FROM jsonb_array_elements_text(argument -> 'rules') r), '{reference,number,amount}'), 'a scheduled job')
+$$;
+COMMENT ON FUNCTION daybook.match_open_items_job IS 'match_open_items as a function of jobs of the type db_function';
+
+-- What is open on a day, by counterparty, account and currency, and how long it has been due: by
+-- the due date, or the issue date of a document that has none.
+CREATE FUNCTION daybook.ageing(org_id text, until date)
+    RETURNS TABLE (
+        counterparty text, account_code text, role text, currency text, items bigint, open_amount numeric,
+        not_due numeric, due_30 numeric, due_60 numeric, due_90 numeric, due_longer numeric
+    )
+    LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT o.counterparty, o.account_code, min(o.role), o.currency, count(*), sum(o.open_amount),
+           coalesce(sum(o.open_amount) FILTER (WHERE d.days <= 0), 0), coalesce(sum(o.open_amount) FILTER (WHERE d.days BETWEEN 1 AND 30), 0),
+           coalesce(sum(o.open_amount) FILTER (WHERE d.days BETWEEN 31 AND 60), 0), coalesce(sum(o.open_amount) FILTER (WHERE d.days BETWEEN 61 AND 90), 0),
+           coalesce(sum(o.open_amount) FILTER (WHERE d.days > 90), 0)
+      FROM daybook.open_items(ageing.org_id, ageing.until) o
+     CROSS JOIN LATERAL (SELECT ageing.until - coalesce(o.due_date, o.issue_date) AS days) d
+     GROUP BY o.counterparty, o.account_code, o.currency
+$$;
+COMMENT ON FUNCTION daybook.ageing IS
+    'What is open on a day by counterparty, account and currency: not due yet, and due for up to 30, 60 and 90 days, and longer';
+
+-- What a counterparty's documents, and those without a counterparty that are in a group with them,
+-- have on accounts with open items: a row without a document is the balance before the first day,
+-- the others are impacts in the order of their posting dates with the balance after each, and what
+-- is open of the document on the last day (null: by all that is posted).
+CREATE FUNCTION daybook.counterparty_statement(org_id text, counterparty text, first_day date, last_day date)
+    RETURNS TABLE (
+        posting_date date, impact_id bigint, document_id text, type text, number text, issue_date date, due_date date,
+        account_code text, currency text, amount numeric, balance numeric, open_amount numeric
+    )
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+    _org CONSTANT text := counterparty_statement.org_id;
+    documents text[];
+BEGIN
+    SELECT array_agg(d.id) INTO documents
+      FROM daybook.documents d WHERE d.org_id = _org AND d.content ->> 'counterparty' = counterparty_statement.counterparty;
+    documents := documents || ARRAY(
+        SELECT DISTINCT g.document_id
+          FROM unnest(documents) AS k (id)
+          JOIN daybook.reconciled r ON r.org_id = _org AND r.document_id = k.id
+          JOIN daybook.reconciled g ON g.org_id = _org AND g.group_id = r.group_id AND g.document_id <> ALL (documents)
+          LEFT JOIN daybook.documents d ON d.org_id = _org AND d.id = g.document_id
+         WHERE coalesce(d.content ->> 'counterparty', '') = '');
+    RETURN QUERY
+    WITH moves AS (
+        SELECT i.posting_date, i.id, i.document_id, e.account_code, e.currency,
+               sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END) AS amount
+          FROM unnest(documents) AS k (id)
+         CROSS JOIN LATERAL (SELECT * FROM daybook.impacts x WHERE x.org_id = _org AND x.document_id = k.id OFFSET 0) i
+          JOIN daybook.entries e ON e.impact_id = i.id
+          JOIN daybook.accounts a ON a.org_id = _org AND a.code = e.account_code AND a.role IN ('receivable', 'payable', 'advance')
+         WHERE (i.posting_date > last_day) IS NOT TRUE
+         GROUP BY i.posting_date, i.id, i.document_id, e.account_code, e.currency
+    ), lines AS (
+        SELECT m.* FROM moves m WHERE (m.posting_date < first_day) IS NOT TRUE AND m.amount <> 0
+         UNION ALL
+        SELECT NULL, NULL, NULL, m.account_code, m.currency, sum(m.amount) FROM moves m
+         WHERE m.posting_date < first_day
+         GROUP BY m.account_code, m.currency
+    )
+    SELECT l.posting_date, l.id, l.document_id, d.type, d.content ->> 'number', d.issue_date, daybook.day_of(d.content ->> 'due_date'),
+           l.account_code, l.currency, l.amount,
+           sum(l.amount) OVER (PARTITION BY l.account_code, l.currency ORDER BY l.posting_date NULLS FIRST, l.id),
+           coalesce(o.open_amount, 0)
+      FROM lines l
+      LEFT JOIN daybook.documents d ON d.org_id = _org AND d.id = l.document_id
+      LEFT JOIN daybook.items_until(_org, last_day, (
+               SELECT array_agg(DISTINCT u.id)
+                 FROM (SELECT unnest(documents) AS id
+                        UNION SELECT g.document_id FROM daybook.reconciled r JOIN daybook.reconciled g ON g.org_id = _org AND g.group_id = r.group_id
+                               WHERE r.org_id = _org AND r.document_id = ANY (documents)) u), true) o
+             ON o.document_id = l.document_id AND o.account_code = l.account_code AND o.currency = l.currency
+     ORDER BY l.account_code, l.currency, l.posting_date NULLS FIRST, l.id;
+END
+$$;
+COMMENT ON FUNCTION daybook.counterparty_statement IS
+    'What a counterparty''s documents have posted on accounts with open items in a span of days, with the balance before and after each; debits less credits, in minor units';
+
+-- What the parts of items in other currencies that pay each other in a group have won (positive) or
+-- lost in the organization's own currency, by what was posted until a day (null: all): the oldest
+-- first, the amount times what the rate of the credit's day is above that of the debit's day. The
+-- difference is null where a rate is missing. Without an own currency there is no row.
+CREATE FUNCTION daybook.exchange_differences(org_id text, until date)
+    RETURNS TABLE (
+        group_id bigint, account_code text, currency text, debit_document text, credit_document text, debit_day date, credit_day date,
+        amount numeric, debit_rate numeric, credit_rate numeric, own_currency text, difference numeric
+    )
+    LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+WITH own AS (
+    SELECT o.currency FROM daybook.organizations o WHERE o.id = exchange_differences.org_id AND o.currency IS NOT NULL
+), items AS MATERIALIZED (
+    SELECT r.group_id, r.document_id, e.account_code, e.currency, max(i.document_date) AS day,
+           sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END) AS amount
+      FROM own
+      JOIN daybook.accounts a ON a.org_id = exchange_differences.org_id AND a.role IN ('receivable', 'payable', 'advance')
+      JOIN daybook.entries e ON e.org_id = exchange_differences.org_id AND e.account_code = a.code AND e.currency <> own.currency
+      JOIN daybook.impacts i ON i.id = e.impact_id AND i.posting_date <= coalesce(exchange_differences.until, date 'infinity')
+      JOIN daybook.reconciled r ON r.org_id = exchange_differences.org_id AND r.document_id = i.document_id
+     GROUP BY r.group_id, r.document_id, e.account_code, e.currency
+    HAVING sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END) <> 0
+), spans AS MATERIALIZED (
+    SELECT i.*, sum(abs(i.amount)) OVER (PARTITION BY i.group_id, i.account_code, i.currency, sign(i.amount) ORDER BY i.day, i.document_id) AS upto
+      FROM items i
+), pairs AS (
+    SELECT d.group_id, d.account_code, d.currency, d.document_id AS debit_document, c.document_id AS credit_document, d.day AS debit_day, c.day AS credit_day,
+           least(d.upto, c.upto) - greatest(d.upto - d.amount, c.upto + c.amount) AS amount
+      FROM spans d
+      JOIN spans c ON c.group_id = d.group_id AND c.account_code = d.account_code AND c.currency = d.currency AND c.amount < 0
+     WHERE d.amount > 0 AND least(d.upto, c.upto) > greatest(d.upto - d.amount, c.upto + c.amount)
+)
+SELECT p.group_id, p.account_code, p.currency, p.debit_document, p.credit_document, p.debit_day, p.credit_day, p.amount, d.rate, c.rate, own.currency,
+       round(p.amount * (c.rate - d.rate) * 10::numeric ^ (daybook.minor_digits(own.currency) - daybook.minor_digits(p.currency)))
+  FROM pairs p
+ CROSS JOIN own
+  LEFT JOIN LATERAL (SELECT x.rate FROM daybook.rates x WHERE x.org_id = exchange_differences.org_id AND x.currency = p.currency AND x.valid_on <= p.debit_day
+                      ORDER BY x.valid_on DESC LIMIT 1) d ON true
+  LEFT JOIN LATERAL (SELECT x.rate FROM daybook.rates x WHERE x.org_id = exchange_differences.org_id AND x.currency = p.currency AND x.valid_on <= p.credit_day
+                      ORDER BY x.valid_on DESC LIMIT 1) c ON true
+$$;
+COMMENT ON FUNCTION daybook.exchange_differences IS
+    'What was won or lost by rates where items in other currencies pay each other in a group until a day (null: all), in minor units of the own currency';
+
+-- What stands on the adjustment account of exchange differences until a day, in minor units of the
+-- own currency, debits less credits: what is posted until then, and the journals of exchange
+-- differences of these days that are posted later, or not yet.
+CREATE FUNCTION daybook.exchange_booked(org_id text, adjustment text, until date) RETURNS numeric
+    LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT coalesce((
+               SELECT sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END)
+                 FROM daybook.entries e
+                 JOIN daybook.impacts i ON i.id = e.impact_id
+                 JOIN daybook.organizations o ON o.id = e.org_id
+                WHERE e.org_id = exchange_booked.org_id AND e.account_code = adjustment AND e.currency = o.currency
+                  AND (i.posting_date <= until OR i.document_date <= until AND i.document_id LIKE 'exchange:%')), 0)
+         + coalesce((
+               SELECT sum((j ->> 'amount')::numeric)
+                 FROM daybook.documents d
+                CROSS JOIN LATERAL jsonb_array_elements(d.content -> 'journal' -> 'entries') AS j
+                WHERE d.org_id = exchange_booked.org_id AND d.id >= 'exchange:' AND d.id < 'exchange;' AND d.deleted_at IS NULL AND d.issue_date <= until
+                  AND j ->> 'account' = adjustment
+                  AND NOT EXISTS (SELECT FROM daybook.impacts i WHERE i.org_id = d.org_id AND i.document_id = d.id)), 0)
+$$;
+COMMENT ON FUNCTION daybook.exchange_booked IS
+    'What stands on the adjustment account of exchange differences until a day, with the journals that are not posted yet';
+
+-- +goose StatementEnd
+
+-- +goose Down
+DROP FUNCTION daybook.exchange_booked, daybook.exchange_differences;
+DROP FUNCTION daybook.counterparty_statement, daybook.ageing;
+DROP FUNCTION daybook.match_open_items_job, daybook.match_open_items, daybook.matching_items, daybook.link_documents, daybook.words_of;
+DROP FUNCTION daybook.unreconcile, daybook.reconcile, daybook.items_of_document, daybook.open_items, daybook.items_until;
+DROP TABLE daybook.rates, daybook.reconciled;
+DROP FUNCTION daybook.day_of, daybook.minor_digits;
