@@ -1331,6 +1331,10 @@ CREATE TABLE daybook.organizations (
     rate_seconds double precision,
     created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     updated_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    currency text,
+    exchange_accounts text[],
+    CONSTRAINT organizations_currency_check CHECK ((currency ~ '^[A-Z]{3}$'::text)),
+    CONSTRAINT organizations_exchange_accounts_check CHECK ((cardinality(exchange_accounts) = 3)),
     CONSTRAINT organizations_hooks_check CHECK ((array_to_string(hooks, '/'::text, ' '::text) ~ '^([a-z0-9][a-z0-9_.-]{0,62}(/[a-z0-9][a-z0-9_.-]{0,62})*)?$'::text)),
     CONSTRAINT organizations_id_check CHECK (((id <> ''::text) AND (octet_length(id) <= 255))),
     CONSTRAINT organizations_max_in_flight_check CHECK ((max_in_flight > 0)),
@@ -1367,6 +1371,14 @@ COMMENT ON COLUMN daybook.organizations.max_in_flight IS 'How many of its jobs m
 -- Name: COLUMN organizations.rate; Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON COLUMN daybook.organizations.rate IS 'How many attempts of its background jobs may begin in rate_seconds, over all workers; null: any number';
+
+-- Name: COLUMN organizations.currency; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.organizations.currency IS 'Its own currency, into which exchange differences are computed; null: none';
+
+-- Name: COLUMN organizations.exchange_accounts; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.organizations.exchange_accounts IS 'The accounts by which exchange differences were booked last: adjustment, gain, loss; null: none were';
 
 -- Name: claim_room(daybook.organizations, text, text, integer); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -2680,6 +2692,74 @@ $_$;
 -- Name: FUNCTION enqueue_jobs(org_ids text[], types text[], payloads jsonb[], idempotency_keys text[], ready_ats timestamp with time zone[], priorities integer[], max_attempts integer[], links jsonb[], unique_payloads boolean[], queues text[], sequences text[], afters jsonb[], afters_any_end boolean[], min_versions integer[], debounces jsonb[], limit_keys text[]); Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON FUNCTION daybook.enqueue_jobs(org_ids text[], types text[], payloads jsonb[], idempotency_keys text[], ready_ats timestamp with time zone[], priorities integer[], max_attempts integer[], links jsonb[], unique_payloads boolean[], queues text[], sequences text[], afters jsonb[], afters_any_end boolean[], min_versions integer[], debounces jsonb[], limit_keys text[]) IS 'Asks for many background jobs in one statement';
+
+-- Name: exchange_booked(text, text, date); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.exchange_booked(org_id text, adjustment text, until date) RETURNS numeric
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    SELECT coalesce((
+               SELECT sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END)
+                 FROM daybook.entries e
+                 JOIN daybook.impacts i ON i.id = e.impact_id
+                 JOIN daybook.organizations o ON o.id = e.org_id
+                WHERE e.org_id = exchange_booked.org_id AND e.account_code = adjustment AND e.currency = o.currency
+                  AND (i.posting_date <= until OR i.document_date <= until AND i.document_id LIKE 'exchange:%')), 0)
+         + coalesce((
+               SELECT sum((j ->> 'amount')::numeric)
+                 FROM daybook.documents d
+                CROSS JOIN LATERAL jsonb_array_elements(d.content -> 'journal' -> 'entries') AS j
+                WHERE d.org_id = exchange_booked.org_id AND d.id >= 'exchange:' AND d.id < 'exchange;' AND d.deleted_at IS NULL AND d.issue_date <= until
+                  AND j ->> 'account' = adjustment
+                  AND NOT EXISTS (SELECT FROM daybook.impacts i WHERE i.org_id = d.org_id AND i.document_id = d.id)), 0)
+$$;
+
+-- Name: FUNCTION exchange_booked(org_id text, adjustment text, until date); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.exchange_booked(org_id text, adjustment text, until date) IS 'What stands on the adjustment account of exchange differences until a day, with the journals that are not posted yet';
+
+-- Name: exchange_differences(text, date); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.exchange_differences(org_id text, until date) RETURNS TABLE(group_id bigint, account_code text, currency text, debit_document text, credit_document text, debit_day date, credit_day date, amount numeric, debit_rate numeric, credit_rate numeric, own_currency text, difference numeric)
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+WITH own AS (
+    SELECT o.currency FROM daybook.organizations o WHERE o.id = exchange_differences.org_id AND o.currency IS NOT NULL
+), items AS MATERIALIZED (
+    SELECT r.group_id, r.document_id, e.account_code, e.currency, max(i.document_date) AS day,
+           sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END) AS amount
+      FROM own
+      JOIN daybook.accounts a ON a.org_id = exchange_differences.org_id AND a.role IN ('receivable', 'payable', 'advance')
+      JOIN daybook.entries e ON e.org_id = exchange_differences.org_id AND e.account_code = a.code AND e.currency <> own.currency
+      JOIN daybook.impacts i ON i.id = e.impact_id AND i.posting_date <= coalesce(exchange_differences.until, date 'infinity')
+      JOIN daybook.reconciled r ON r.org_id = exchange_differences.org_id AND r.document_id = i.document_id
+     GROUP BY r.group_id, r.document_id, e.account_code, e.currency
+    HAVING sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END) <> 0
+), spans AS MATERIALIZED (
+    SELECT i.*, sum(abs(i.amount)) OVER (PARTITION BY i.group_id, i.account_code, i.currency, sign(i.amount) ORDER BY i.day, i.document_id) AS upto
+      FROM items i
+), pairs AS (
+    SELECT d.group_id, d.account_code, d.currency, d.document_id AS debit_document, c.document_id AS credit_document, d.day AS debit_day, c.day AS credit_day,
+           least(d.upto, c.upto) - greatest(d.upto - d.amount, c.upto + c.amount) AS amount
+      FROM spans d
+      JOIN spans c ON c.group_id = d.group_id AND c.account_code = d.account_code AND c.currency = d.currency AND c.amount < 0
+     WHERE d.amount > 0 AND least(d.upto, c.upto) > greatest(d.upto - d.amount, c.upto + c.amount)
+)
+SELECT p.group_id, p.account_code, p.currency, p.debit_document, p.credit_document, p.debit_day, p.credit_day, p.amount, d.rate, c.rate, own.currency,
+       round(p.amount * (c.rate - d.rate) * 10::numeric ^ (daybook.minor_digits(own.currency) - daybook.minor_digits(p.currency)))
+  FROM pairs p
+ CROSS JOIN own
+  LEFT JOIN LATERAL (SELECT x.rate FROM daybook.rates x WHERE x.org_id = exchange_differences.org_id AND x.currency = p.currency AND x.valid_on <= p.debit_day
+                      ORDER BY x.valid_on DESC LIMIT 1) d ON true
+  LEFT JOIN LATERAL (SELECT x.rate FROM daybook.rates x WHERE x.org_id = exchange_differences.org_id AND x.currency = p.currency AND x.valid_on <= p.credit_day
+                      ORDER BY x.valid_on DESC LIMIT 1) c ON true
+$$;
+
+-- Name: FUNCTION exchange_differences(org_id text, until date); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.exchange_differences(org_id text, until date) IS 'What was won or lost by rates where items in other currencies pay each other in a group until a day (null: all), in minor units of the own currency';
 
 -- Name: fail_async_operation(uuid, text, bigint, text); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -4222,6 +4302,17 @@ BEGIN
     RETURN merged;
 END
 $_$;
+
+-- Name: minor_digits(text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.minor_digits(currency text) RETURNS integer
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    AS $$
+    SELECT CASE WHEN currency = ANY ('{BIF,CLP,DJF,GNF,ISK,JPY,KMF,KRW,PYG,RWF,UGX,UYI,VND,VUV,XAF,XOF,XPF,ADP,BEF,BYB,BYR,ESP,GRD,ITL,LUF,MGF,PTE,ROL,TPE,TRL}') THEN 0
+                WHEN currency = ANY ('{BHD,IQD,JOD,KWD,LYD,OMR,TND}') THEN 3
+                WHEN currency = ANY ('{CLF,UYW}') THEN 4
+                ELSE 2 END
+$$;
 
 -- Name: move_queue(text, integer); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -8957,6 +9048,34 @@ WITH (fillfactor='20', autovacuum_vacuum_threshold='1000', autovacuum_vacuum_sca
 
 COMMENT ON TABLE daybook.queue_rates IS 'How many attempts could begin at a time, of each queue with a rate that was leased from';
 
+-- Name: rates; Type: TABLE; Schema: daybook; Owner: -
+
+CREATE TABLE daybook.rates (
+    org_id text NOT NULL COLLATE pg_catalog."C",
+    currency text NOT NULL,
+    valid_on date NOT NULL,
+    rate numeric NOT NULL,
+    source text DEFAULT ''::text NOT NULL,
+    actor text DEFAULT SESSION_USER NOT NULL,
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT rates_currency_check CHECK ((currency ~ '^[A-Z]{3}$'::text)),
+    CONSTRAINT rates_rate_check CHECK (((rate > (0)::numeric) AND (rate < '1000000000000'::numeric))),
+    CONSTRAINT rates_source_check CHECK ((octet_length(source) <= 255)),
+    CONSTRAINT rates_valid_on_check CHECK (daybook.is_bookable(valid_on))
+);
+
+-- Name: TABLE rates; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON TABLE daybook.rates IS 'What currencies were worth in an organization''s own one';
+
+-- Name: COLUMN rates.rate; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.rates.rate IS 'Units of the own currency for one of this currency, such as 0.92 (EUR for one USD)';
+
+-- Name: COLUMN rates.source; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.rates.source IS 'Where the rate is from, such as a central bank';
+
 -- Name: reconciled; Type: TABLE; Schema: daybook; Owner: -
 
 CREATE TABLE daybook.reconciled (
@@ -9582,6 +9701,11 @@ ALTER TABLE ONLY daybook.queue_rates
 ALTER TABLE ONLY daybook.queues
     ADD CONSTRAINT queues_pkey PRIMARY KEY (name);
 
+-- Name: rates rates_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.rates
+    ADD CONSTRAINT rates_pkey PRIMARY KEY (org_id, currency, valid_on);
+
 -- Name: reconciled reconciled_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
 
 ALTER TABLE ONLY daybook.reconciled
@@ -10050,6 +10174,11 @@ ALTER TABLE ONLY daybook.queue_rates
 
 ALTER TABLE ONLY daybook.queues
     ADD CONSTRAINT queues_fleet_fkey FOREIGN KEY (fleet) REFERENCES daybook.fleets(id);
+
+-- Name: rates rates_org_id_fkey; Type: FK CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.rates
+    ADD CONSTRAINT rates_org_id_fkey FOREIGN KEY (org_id) REFERENCES daybook.organizations(id);
 
 -- Name: rule_sets rule_sets_org_id_fkey; Type: FK CONSTRAINT; Schema: daybook; Owner: -
 
