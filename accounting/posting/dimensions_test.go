@@ -116,6 +116,8 @@ func TestDimensionsOfJournals(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "cost_centre=sales, project=7", impact.Entries[0].Dimensions.String())
 	assert.Nil(t, impact.Entries[1].Dimensions)
+	_, err = posting.Journal(d, nil)
+	require.ErrorContains(t, err, "not in the chart", "an organization without a chart")
 	d.Content.Journal.Entries[1].Dimensions["K"] = "x"
 	_, err = posting.Journal(d, chart)
 	assert.ErrorContains(t, err, `entry 2: "K" is not the key of a dimension`)

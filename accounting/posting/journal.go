@@ -18,8 +18,11 @@ const YearEndLineID = "year-end"
 
 // Journal returns what a document with content.journal posts: no rule is asked, so an organization
 // needs none. Its posting date is the value date, or else the issue date. Every error is an *Error;
-// its code is DOCUMENT_INVALID, UNBALANCED or UNKNOWN_ACCOUNT.
+// its code is DOCUMENT_INVALID, UNBALANCED or UNKNOWN_ACCOUNT. A nil chart has no account.
 func Journal(doc *models.Document, chart Chart) (*Impact, error) {
+	if chart == nil {
+		chart = Accounts(nil)
+	}
 	fail := func(code models.ErrorCode, format string, args ...any) error {
 		return &Error{Code: code, Rule: JournalRuleID, Message: fmt.Sprintf(format, args...)}
 	}

@@ -317,3 +317,54 @@ func ExampleIn() {
 	// 1 true []
 	// <nil>
 }
+
+// A journal is posted by a worker as it is, and reversed when it is deleted.
+func ExamplePutJournal() {
+	e := opened()
+	defer e.Close()
+	ctx := e.Context()
+
+	j := books.Journal{
+		ID: "write-off-7", Date: models.NewDate(2026, time.March, 31), Reason: "Written off", By: "Clerk", Currency: "EUR",
+		Entries: []models.JournalEntry{{Account: "4400", Amount: 500}, {Account: "1200", Amount: -500}},
+	}
+	c, err := books.PutJournal(ctx, e.Pool, "acme", j)
+	fmt.Println(c.DocumentID, c.Changed, c.PostingDate, err)
+	c, err = books.PutJournal(ctx, e.Pool, "acme", j)
+	fmt.Println(c.DocumentID, c.Changed, err)
+	// Output:
+	// journal:write-off-7 true 2026-03-31 <nil>
+	// journal:write-off-7 false <nil>
+}
+
+// What could not be posted is refused, with the code that its job would fail with.
+func ExampleCheckJournal() {
+	e := opened()
+	defer e.Close()
+
+	_, err := books.CheckJournal(e.Context(), e.Pool, "acme", books.Journal{
+		Date: models.NewDate(2026, time.March, 31), Reason: "Written off", By: "Clerk", Currency: "EUR",
+		Entries: []models.JournalEntry{{Account: "4400", Amount: 500}, {Account: "1200", Amount: -499}},
+	})
+	refused, _ := errors.AsType[*models.JobError](err)
+	fmt.Println(errors.Is(err, books.ErrJournal), refused.Code)
+	// Output: true UNBALANCED
+}
+
+func ExampleDeleteJournal() {
+	e := opened()
+	defer e.Close()
+
+	_, err := books.DeleteJournal(e.Context(), e.Pool, "acme", "journal:unknown")
+	fmt.Println(errors.Is(err, books.ErrJournalNotFound))
+	// Output: true
+}
+
+func ExampleJournals() {
+	e := opened()
+	defer e.Close()
+
+	list, err := books.Journals(e.Context(), e.Pool, "acme", books.JournalsOptions{})
+	fmt.Println(len(list), err)
+	// Output: 0 <nil>
+}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/daybook-dev/daybook/admin/books"
+	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
 	"github.com/daybook-dev/daybook/internal/store/listing"
 	"github.com/daybook-dev/daybook/models"
 )
@@ -31,8 +33,9 @@ type documentView struct {
 	Lines        []models.Line
 	First, Total int
 	LinePager    pager
-	// Chain are the impacts, the last one first.
+	// Chain are the impacts, the last one first; Posted is the live one, nil: none is.
 	Chain    []shownImpact
+	Posted   *shownImpact
 	Compared *comparedImpacts
 	// EntriesElsewhere are what another system has posted of it.
 	EntriesElsewhere []models.EntryElsewhere
@@ -40,6 +43,9 @@ type documentView struct {
 	Decisions []button
 	// Code is the failed job's; it says what to do.
 	Code models.ErrorCode
+	// Open are its items, and the group that it is in. Names are those of their accounts.
+	Open  books.DocumentItems
+	Names map[string]string
 	// Posts are the lines of the document's journal, as far as they are shown; Delete takes it back. Nil:
 	// there is none.
 	Posts  []entryLine
@@ -94,6 +100,9 @@ func (c *console) documentPage(ctx context.Context, r *request, org, id string) 
 		d.Code = *e.Job.LastErrorCode
 	}
 	d.chain(r.FormValue("compare"))
+	if d.Open, err = books.OpenItemsOf(ctx, c.Pool, org, id); err != nil {
+		return nil, err
+	}
 	if err := c.nameLines(ctx, &d); err != nil {
 		return nil, err
 	}
@@ -102,6 +111,9 @@ func (c *console) documentPage(ctx context.Context, r *request, org, id string) 
 	}
 	for i := range d.Chain {
 		d.Chain[i].Run = c.runAddress(d.Chain[i].WorkflowRunID)
+		if d.Chain[i].Live {
+			d.Posted = &d.Chain[i]
+		}
 	}
 	return &view{
 		Title: "Document " + id, Template: "document", Data: d,
@@ -126,6 +138,14 @@ func (c *console) nameLines(ctx context.Context, d *documentView) error {
 		lists = append(lists, d.Posts)
 	}
 	if err := c.nameAccounts(ctx, d.OrgID, lists...); err != nil {
+		return err
+	}
+	codes := make([]string, 0, len(d.Open.Items))
+	for _, i := range d.Open.Items {
+		codes = append(codes, i.Account)
+	}
+	var err error
+	if d.Names, err = ledgerdb.AccountNames(ctx, c.Pool, d.OrgID, codes); err != nil {
 		return err
 	}
 	if p := d.Compared; p != nil {

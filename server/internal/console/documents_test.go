@@ -99,6 +99,25 @@ func TestADocumentsPageExplainsIt(t *testing.T) {
 	assert.Contains(t, body, "DOCUMENT_NOT_FOUND")
 }
 
+// TestADocumentsOpenAmount: what is posted and what is open stand on one page, and so does the group
+// that a payment makes of both.
+func TestADocumentsOpenAmount(t *testing.T) {
+	t.Parallel()
+	s := books(t, tokens.ScopeOperate)
+	d := fixture.Invoice("acme", "inv-1", 1000)
+	d.Content.Counterparty, d.Content.Number = "Muster GmbH", "2026-7"
+	paid := &models.Document{
+		OrgID: "acme", ID: "pay-1", Type: models.DocumentPayment, Direction: models.DirectionIn, Currency: "EUR",
+		IssueDate: models.NewDate(2026, 3, 20), Content: models.Content{Amount: 1000, Counterparty: "Muster GmbH"},
+	}
+	s.write(d, paid)
+	s.work()
+	sees(t, s.see("/console/documents?org=acme&document=inv-1"), "What is posted", "Accounts receivable", "Open amount", "11.90")
+	sees(t, s.see("/console/documents?org=acme"), "Muster GmbH", "2026-7", "11.90")
+	s.done("/console/open-items/reconcile", url.Values{"document": {"inv-1", "pay-1"}})
+	sees(t, s.see("/console/documents?org=acme&document=inv-1"), "1.90", "It is in", "pay-1")
+}
+
 func TestADocumentOfTheApplicationsOwnTables(t *testing.T) {
 	t.Parallel()
 	s := books(t)

@@ -30,6 +30,14 @@ document.addEventListener("click", async (e) => {
 });
 showCopy();
 
+// What an address leads to is open.
+function openTarget() {
+  const it = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  if (it && it.localName === "details" && !it.open) { it.open = true; it.scrollIntoView(); }
+}
+window.addEventListener("hashchange", openTarget);
+openTarget();
+
 // What is wider or longer than its place is scrolled with the keyboard as well.
 function reachScrolled() {
   for (const s of document.querySelectorAll(".scroll, .error, pre")) {
