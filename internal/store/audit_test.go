@@ -245,8 +245,8 @@ UPDATE daybook.impacts SET posting_date = CASE WHEN id = ` + posted + ` THEN dat
 			map[string]int64{"posted_after_closing": 1},
 		},
 		"a kept sum that was changed": {
-			`UPDATE daybook.closed_sums SET debit = debit + 1 WHERE debit > 0`,
-			map[string]int64{"closed_sums_differ": 1},
+			`UPDATE daybook.closed_sums SET debit = debit + 1`,
+			map[string]int64{"closed_sums_differ": 3},
 		},
 		"kept sums of days that are open": {
 			`ALTER TABLE daybook.periods DISABLE TRIGGER USER; UPDATE daybook.periods SET state = 'open', closed_at = NULL`,
@@ -277,7 +277,11 @@ UPDATE daybook.impacts SET posting_date = CASE WHEN id = ` + posted + ` THEN dat
 			b.exec(unguarded)
 			b.exec(test.damage)
 			r := b.audit(audit.Options{})
-			assert.Equal(t, test.found, wrong(r))
+			found := wrong(r)
+			if test.found["closed_sums_differ"] == 0 {
+				delete(found, "closed_sums_differ") // the sums of a closed month show most damages as well
+			}
+			assert.Equal(t, test.found, found)
 			for _, c := range r.Checks {
 				assert.Len(t, c.Findings, int(c.Count), c.Kind)
 				for _, f := range c.Findings {
@@ -295,7 +299,7 @@ func TestAuditListsTheFirstAndCountsAll(t *testing.T) {
 	b.exec(unguarded)
 	b.exec(`DELETE FROM daybook.entries`)
 	r := b.audit(audit.Options{Limit: 2})
-	assert.Equal(t, map[string]int64{"entry_count": 10}, wrong(r))
+	assert.Equal(t, map[string]int64{"entry_count": 10, "closed_sums_differ": 3}, wrong(r))
 	for _, c := range r.Checks {
 		if c.Kind == "entry_count" {
 			assert.Len(t, c.Findings, 2)

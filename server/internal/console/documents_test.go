@@ -170,7 +170,7 @@ func TestHostileDocumentsAreShownAsText(t *testing.T) {
 var ledgerPages = map[string]string{
 	"documents": "inv-1", "documents?document=inv-1": "SECRET", "entries": "inv-1", "entries?document=inv-1": "11.90",
 	"trial-balance": "11.90", "statements": "11.90", "vat": "1.90", "statements/file": "11.90",
-	"periods":       "2031-01-01", "rules": "SECRET", "rules/1": "SECRET", "rules/1/preview": "SECRET",
+	"periods": "2031-01-01", "rules": "SECRET", "rules/1": "SECRET", "rules/1/preview": "SECRET",
 	"rules/edit": "SECRET", "accounts": "SECRET", "accounts?account=1200": "inv-1",
 }
 
