@@ -118,7 +118,7 @@ CREATE FUNCTION daybook.account_sums(org_id text, from_day date DEFAULT NULL::da
          UNION ALL
         SELECT e.account_code, e.currency, e.year_end, e.dimensions, e.debit, e.credit
           FROM span CROSS JOIN LATERAL daybook.unkept_spans(account_sums.org_id, span.first_day, span.last_day) u
-         CROSS JOIN LATERAL daybook.entry_sums(account_sums.org_id, u.first_day, u.last_day) e
+         CROSS JOIN LATERAL daybook.entry_sums(account_sums.org_id, u.first_day, u.last_day, NOT span.plain) e
     )
     SELECT s.account_code, s.currency, s.year_end, coalesce(s.dimensions ->> by_key, ''), sum(s.debit), sum(s.credit)
       FROM sums s
@@ -542,19 +542,19 @@ CREATE FUNCTION daybook.balance_sheet(org_id text, on_day date DEFAULT NULL::dat
          GROUP BY 1, 2, 3, 4
     ), results AS (
         SELECT s.currency, s.value, -sum(s.amount) AS amount FROM sums s WHERE s.type IN ('income', 'expense') GROUP BY 1, 2
-    ), of_year AS (
+    ), earlier AS (
         SELECT s.currency, s.value, sum(s.credit - s.debit) AS amount
-          FROM daybook.account_sums(balance_sheet.org_id, date_trunc('year', coalesce(on_day, current_date))::date, on_day, by_key, where_key, where_value) s
+          FROM daybook.account_sums(balance_sheet.org_id, NULL, date_trunc('year', coalesce(on_day, current_date))::date - 1, by_key, where_key, where_value) s
           JOIN daybook.accounts a ON a.org_id = balance_sheet.org_id AND a.code = s.account_code AND a.type IN ('income', 'expense')
          GROUP BY 1, 2
     ), lines AS (
         SELECT (NULL, 'account', s.currency, s.type, '', s.account_code, '', s.value, CASE s.type WHEN 'asset' THEN s.amount ELSE -s.amount END)::daybook.statement_line AS line
           FROM sums s WHERE s.type NOT IN ('income', 'expense')
          UNION ALL
-        SELECT (NULL, 'earlier_result', r.currency, 'equity', '', '', 'Result of earlier years', r.value, r.amount - coalesce(y.amount, 0))::daybook.statement_line
-          FROM results r LEFT JOIN of_year y USING (currency, value)
+        SELECT (NULL, 'earlier_result', e.currency, 'equity', '', '', 'Result of earlier years', e.value, e.amount)::daybook.statement_line FROM earlier e
          UNION ALL
-        SELECT (NULL, 'result', y.currency, 'equity', '', '', 'Result of the year', y.value, y.amount)::daybook.statement_line FROM of_year y
+        SELECT (NULL, 'result', r.currency, 'equity', '', '', 'Result of the year', r.value, r.amount - coalesce(e.amount, 0))::daybook.statement_line
+          FROM results r LEFT JOIN earlier e USING (currency, value)
     ), totals AS (
         SELECT t.* FROM daybook.add_statement_totals(balance_sheet.org_id, (SELECT array_agg(l.line) FROM lines l)) t
     )
@@ -2836,23 +2836,39 @@ $_$;
 
 COMMENT ON FUNCTION daybook.enqueue_jobs(org_ids text[], types text[], payloads jsonb[], idempotency_keys text[], ready_ats timestamp with time zone[], priorities integer[], max_attempts integer[], links jsonb[], unique_payloads boolean[], queues text[], sequences text[], afters jsonb[], afters_any_end boolean[], min_versions integer[], debounces jsonb[], limit_keys text[]) IS 'Asks for many background jobs in one statement';
 
--- Name: entry_sums(text, date, date); Type: FUNCTION; Schema: daybook; Owner: -
+-- Name: entry_sums(text, date, date, boolean); Type: FUNCTION; Schema: daybook; Owner: -
 
-CREATE FUNCTION daybook.entry_sums(org_id text, from_day date, to_day date) RETURNS TABLE(account_code text, currency text, year_end boolean, dimensions jsonb, debit numeric, credit numeric)
+CREATE FUNCTION daybook.entry_sums(org_id text, from_day date, to_day date, by_dimensions boolean) RETURNS TABLE(account_code text, currency text, year_end boolean, dimensions jsonb, debit numeric, credit numeric)
     LANGUAGE plpgsql STABLE
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET plan_cache_mode TO 'force_custom_plan'
     SET jit TO 'off'
+    SET random_page_cost TO '1.1'
+    SET work_mem TO '64MB'
+    SET enable_sort TO 'off'
+    SET enable_nestloop TO 'on'
     AS $$
 #variable_conflict use_column
+DECLARE
+    _first bigint;
+    _last  bigint;
+    _n     bigint;
 BEGIN
+    SELECT min(i.id + 0), max(i.id + 0), count(*) INTO _first, _last, _n
+      FROM daybook.impacts i WHERE i.org_id = entry_sums.org_id AND i.posting_date BETWEEN from_day AND to_day;
+    IF _n = 0 THEN
+        RETURN;
+    END IF;
+    IF _last - _first < 4 * _n THEN
+        PERFORM set_config('enable_nestloop', 'off', true);
+    END IF;
     RETURN QUERY
-    SELECT e.account_code, e.currency, e.rule_line_id = 'year-end', e.dimensions,
+    SELECT e.account_code, e.currency, e.rule_line_id = 'year-end', CASE WHEN by_dimensions THEN e.dimensions END,
            coalesce(sum(e.amount_minor) FILTER (WHERE e.side = 'debit'), 0),
            coalesce(sum(e.amount_minor) FILTER (WHERE e.side = 'credit'), 0)
       FROM daybook.impacts i
       JOIN daybook.entries e ON e.impact_id = i.id
-     WHERE i.org_id = entry_sums.org_id AND i.posting_date BETWEEN from_day AND to_day
+     WHERE i.org_id = entry_sums.org_id AND i.posting_date BETWEEN from_day AND to_day AND e.impact_id BETWEEN _first AND _last
      GROUP BY 1, 2, 3, 4;
 END
 $$;
@@ -3778,7 +3794,7 @@ BEGIN
         INSERT INTO daybook.closed_sum_spans (org_id, starts_on, ends_on, tax_accounts)
         VALUES (_org, span.starts_on, span.ends_on, daybook.tax_accounts(_org));
         WITH sums AS MATERIALIZED (
-            SELECT * FROM daybook.entry_sums(_org, span.starts_on, span.ends_on)
+            SELECT * FROM daybook.entry_sums(_org, span.starts_on, span.ends_on, true)
         ), dimensions AS (
             INSERT INTO daybook.closed_dimension_sums (org_id, starts_on, account_code, currency, year_end, dimensions, debit, credit)
             SELECT _org, span.starts_on, s.account_code, s.currency, s.year_end, s.dimensions, s.debit, s.credit
@@ -4034,6 +4050,9 @@ CREATE FUNCTION daybook.live_taxes(org_id text, from_day date, to_day date) RETU
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET plan_cache_mode TO 'force_custom_plan'
     SET jit TO 'off'
+    SET random_page_cost TO '1.1'
+    SET work_mem TO '64MB'
+    SET enable_sort TO 'off'
     AS $$
 #variable_conflict use_column
 BEGIN
@@ -4708,6 +4727,9 @@ CREATE FUNCTION daybook.plain_tax_differences(org_id text, from_day date, to_day
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET plan_cache_mode TO 'force_custom_plan'
     SET jit TO 'off'
+    SET random_page_cost TO '1.1'
+    SET work_mem TO '64MB'
+    SET enable_sort TO 'off'
     AS $$
 #variable_conflict use_column
 DECLARE
@@ -5767,6 +5789,9 @@ CREATE FUNCTION daybook.stated_taxes(org_id text, from_day date, to_day date) RE
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET plan_cache_mode TO 'force_custom_plan'
     SET jit TO 'off'
+    SET random_page_cost TO '1.1'
+    SET work_mem TO '64MB'
+    SET enable_sort TO 'off'
     AS $$
 #variable_conflict use_column
 DECLARE

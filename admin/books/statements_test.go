@@ -172,8 +172,11 @@ ALTER TABLE daybook.entries ENABLE TRIGGER entries_append_only`)
 	assert.Len(t, sales(by), 2)
 
 	for _, o := range []books.StatementOptions{
-		{Compare: "week", From: march.StartsOn, To: march.EndsOn}, {Compare: books.CompareYear}, {From: march.EndsOn, To: march.StartsOn},
-		{Compare: books.CompareYear, By: "x", From: march.StartsOn, To: march.EndsOn}, {By: "\x00"},
+		{Compare: "week", From: march.StartsOn, To: march.EndsOn},
+		{Compare: books.CompareYear},
+		{From: march.EndsOn, To: march.StartsOn},
+		{Compare: books.CompareYear, By: "x", From: march.StartsOn, To: march.EndsOn},
+		{By: "\x00"},
 	} {
 		_, err := books.IncomeStatement(ctx, b.Pool, org, o)
 		require.ErrorIs(t, err, store.ErrInvalid, o)
