@@ -802,6 +802,112 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/statements/balance": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Make the balance sheet at the end of a day
+         * @description Each currency by itself, with the totals of sections and types. Income less expense that no year-end close has moved is a line of equity, so that assets equal liabilities and equity.
+         *
+         *     Scope: `read`.
+         */
+        get: operations["getBalanceSheet"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/statements/cash": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Sum up what came in and went out of accounts with the role cash
+         * @description Scope: `read`.
+         */
+        get: operations["getCashStatement"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/statements/income": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Make the income statement of a span of posting dates
+         * @description Each currency by itself, with the totals of sections and types. What a year-end close moved is left out.
+         *
+         *     Scope: `read`.
+         */
+        get: operations["getIncomeStatement"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/statements/vat": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Sum up taxes: as documents state them, as they are posted, and the difference
+         * @description By direction, country, category, code and rate as documents state them; by account with the role tax as they are posted; and at most 100 of the documents that cause a difference.
+         *
+         *     Scope: `read`.
+         */
+        get: operations["getVatSummary"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/statements/{kind}/file": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Make a statement as CSV or PDF; a balance sheet is that of the last day
+         * @description Scope: `read`.
+         */
+        get: operations["getStatementFile"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/stats": {
         parameters: {
             query?: never;
@@ -926,6 +1032,28 @@ export interface paths {
         get: operations["getTrialBalance"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/years/{year}/close": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Move a year's income and expense to an account of equity, or take that back
+         * @description Writes the journal year-end:YEAR, dated on the year's last day, which must be open; a worker posts it. A second request writes what has changed since. With undo the document is deleted, and a worker reverses what is posted.
+         *
+         *     Scope: `operate`.
+         */
+        post: operations["closeYear"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1122,6 +1250,14 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
+        Amount: {
+            /** @example 12.34 */
+            decimal: string;
+            /** @example 1234 */
+            minor: string;
+        } & {
+            [key: string]: unknown;
+        };
         Attempt: {
             /** Format: date-time */
             endedAt: string;
@@ -1249,6 +1385,38 @@ export interface components {
             /** @description Which jobs are meant; none: every one that the token reaches */
             filter?: components["schemas"]["CancelFilter"];
         };
+        CashLine: {
+            /** @description Absent: the total of the currency */
+            account?: string;
+            /** @description The balance after the last day */
+            closing: components["schemas"]["Amount"];
+            currency: string;
+            /** @description What was debited to the account */
+            in: components["schemas"]["Amount"];
+            name?: string;
+            /** @description The balance before the first day */
+            opening: components["schemas"]["Amount"];
+            /** @description What was credited to it */
+            out: components["schemas"]["Amount"];
+        } & {
+            [key: string]: unknown;
+        };
+        CashStatementResponse: {
+            /**
+             * Format: date
+             * @description The first day; absent: from the beginning
+             */
+            from?: string;
+            lines: components["schemas"]["CashLine"][];
+            orgId: string;
+            /**
+             * Format: date
+             * @description The last day; absent: to the end
+             */
+            to?: string;
+        } & {
+            [key: string]: unknown;
+        };
         ChangeResponse: {
             jobId: string;
             /** @description Of a job that was retried, edited or cancelled and is unchanged: why */
@@ -1258,6 +1426,25 @@ export interface components {
              * @enum {string}
              */
             result: "enqueued" | "coalesced" | "requeued" | "rescheduled" | "unchanged" | "cancelled" | "cancelling" | "edited";
+        } & {
+            [key: string]: unknown;
+        };
+        CloseYearRequest: {
+            /** @description The account of equity; required unless undo is set */
+            to?: string;
+            /** @description Take the close back */
+            undo?: boolean;
+        };
+        CloseYearResponse: {
+            documentId: string;
+            moved: components["schemas"]["YearResult"][];
+            /**
+             * @description written: a worker posts it; deleted: a worker reverses it
+             * @enum {string}
+             */
+            result: "written" | "unchanged" | "deleted" | "nothing";
+            /** Format: int64 */
+            version?: number;
         } & {
             [key: string]: unknown;
         };
@@ -2491,6 +2678,67 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
+        StatementColumn: {
+            /**
+             * Format: date
+             * @description The first posting date; absent: from the beginning
+             */
+            from?: string;
+            /**
+             * Format: date
+             * @description The last posting date; absent: to the end
+             */
+            to?: string;
+            /** @description Whether the column is what all values come to */
+            total?: boolean;
+            /** @description The value of the dimension; absent: what has none */
+            value?: string;
+        } & {
+            [key: string]: unknown;
+        };
+        StatementLine: {
+            /** @description Absent: the line is no account */
+            account?: string;
+            /**
+             * @description The same as decimal numbers
+             * @example [
+             *       "12.34"
+             *     ]
+             */
+            amounts: string[];
+            /**
+             * @description One a column, in minor units, positive on the side on which the type grows
+             * @example [
+             *       "1234"
+             *     ]
+             */
+            amountsMinor: string[];
+            currency: string;
+            /** @enum {string} */
+            kind: "account" | "section" | "total" | "result" | "earlier_result";
+            name?: string;
+            section?: string;
+            /** @description The type of the account or of the total; absent: of several types */
+            type?: string;
+        } & {
+            [key: string]: unknown;
+        };
+        StatementResponse: {
+            /** @description The dimension whose values are the columns; absent: the columns are spans of days */
+            by?: string;
+            columns: components["schemas"]["StatementColumn"][];
+            /** @enum {string} */
+            kind: "balance" | "income";
+            /** @description By currency, in the order of the statement */
+            lines: components["schemas"]["StatementLine"][];
+            orgId: string;
+            /** @description Only entries count that have a value of this dimension */
+            whereKey?: string;
+            /** @description The value; absent: the entries count that have none */
+            whereValue?: string;
+        } & {
+            [key: string]: unknown;
+        };
         StatsResponse: {
             /** @description Background jobs by type and state */
             jobs: components["schemas"]["TypeStats"][];
@@ -2668,6 +2916,63 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
+        VATDocument: {
+            currency: string;
+            documentId: string;
+            posted: components["schemas"]["Amount"];
+            stated: components["schemas"]["Amount"];
+        } & {
+            [key: string]: unknown;
+        };
+        VATLine: {
+            /** @description The account with the role tax that it is posted to */
+            account?: string;
+            base?: components["schemas"]["Amount"];
+            category?: string;
+            /** @description How the category treats what is taxed, by the codes of EN 16931 */
+            code?: string;
+            country?: string;
+            currency: string;
+            /** @description Whose tax documents state: out, of sales; in, of purchases */
+            direction?: string;
+            /**
+             * Format: int64
+             * @description How many state it, less those that were taken back
+             */
+            documents?: number;
+            /** @enum {string} */
+            kind: "stated" | "stated_total" | "posted" | "posted_total" | "difference";
+            name?: string;
+            /**
+             * @description In percent
+             * @example 19
+             */
+            rate?: string;
+            /** @description Positive in either direction of what documents state; of the other lines, where it is owed */
+            tax: components["schemas"]["Amount"];
+        } & {
+            [key: string]: unknown;
+        };
+        VatSummaryResponse: {
+            /** @description Those that cause the differences, the greatest first */
+            documents: components["schemas"]["VATDocument"][];
+            /**
+             * Format: date
+             * @description The first day; absent: from the beginning
+             */
+            from?: string;
+            lines: components["schemas"]["VATLine"][];
+            /** @description Whether there are others */
+            more: boolean;
+            orgId: string;
+            /**
+             * Format: date
+             * @description The last day; absent: to the end
+             */
+            to?: string;
+        } & {
+            [key: string]: unknown;
+        };
         WaitsFor: {
             /** @description That of the other job, for a turn that of the job which has it, the callback's name, or the limitKey */
             id: string;
@@ -2716,6 +3021,15 @@ export interface components {
              * @description The time of rate
              */
             rateSeconds?: number;
+        } & {
+            [key: string]: unknown;
+        };
+        YearResult: {
+            currency: string;
+            /** @example 12.34 */
+            decimal: string;
+            /** @example 1234 */
+            minor: string;
         } & {
             [key: string]: unknown;
         };
@@ -7255,6 +7569,484 @@ export interface operations {
             };
         };
     };
+    getBalanceSheet: {
+        parameters: {
+            query?: {
+                /** @description The organization; default that of the token */
+                orgId?: string;
+                /** @description Add a column of the span before, or of a year before; it needs the days */
+                compare?: "previous" | "year";
+                /** @description A dimension whose values are the columns */
+                by?: string;
+                /** @description Only entries count that have a value of this dimension */
+                whereKey?: string;
+                /** @description The value; empty: the entries count that have none */
+                whereValue?: string;
+                /** @description The day; default: all that is posted */
+                on?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StatementResponse"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    getCashStatement: {
+        parameters: {
+            query?: {
+                /** @description The organization; default that of the token */
+                orgId?: string;
+                /** @description The first posting date */
+                from?: string;
+                /** @description The last posting date */
+                to?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CashStatementResponse"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    getIncomeStatement: {
+        parameters: {
+            query?: {
+                /** @description The organization; default that of the token */
+                orgId?: string;
+                /** @description Add a column of the span before, or of a year before; it needs the days */
+                compare?: "previous" | "year";
+                /** @description A dimension whose values are the columns */
+                by?: string;
+                /** @description Only entries count that have a value of this dimension */
+                whereKey?: string;
+                /** @description The value; empty: the entries count that have none */
+                whereValue?: string;
+                /** @description The first posting date */
+                from?: string;
+                /** @description The last posting date */
+                to?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StatementResponse"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    getVatSummary: {
+        parameters: {
+            query?: {
+                /** @description The organization; default that of the token */
+                orgId?: string;
+                /** @description The first posting date */
+                from?: string;
+                /** @description The last posting date */
+                to?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["VatSummaryResponse"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    getStatementFile: {
+        parameters: {
+            query?: {
+                /** @description The organization; default that of the token */
+                orgId?: string;
+                /** @description Add a column of the span before, or of a year before; it needs the days */
+                compare?: "previous" | "year";
+                /** @description A dimension whose values are the columns */
+                by?: string;
+                /** @description Only entries count that have a value of this dimension */
+                whereKey?: string;
+                /** @description The value; empty: the entries count that have none */
+                whereValue?: string;
+                /** @description The first posting date */
+                from?: string;
+                /** @description The last posting date */
+                to?: string;
+                format?: "csv" | "pdf";
+            };
+            header?: never;
+            path: {
+                kind: "balance" | "income" | "cash" | "vat";
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "Content-Disposition"?: string;
+                    "Content-Type"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/pdf": string;
+                    "text/csv; charset=utf-8": string;
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     getStats: {
         parameters: {
             query?: {
@@ -7764,6 +8556,134 @@ export interface operations {
             };
             /** @description Not Found */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    closeYear: {
+        parameters: {
+            query?: {
+                /** @description The organization; default that of the token */
+                orgId?: string;
+            };
+            header?: never;
+            path: {
+                year: number;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CloseYearRequest"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CloseYearResponse"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unsupported Media Type */
+            415: {
                 headers: {
                     [name: string]: unknown;
                 };
