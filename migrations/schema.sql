@@ -79,6 +79,59 @@ CREATE TYPE daybook.period_state AS ENUM (
     'closed'
 );
 
+-- Name: statement_line; Type: TYPE; Schema: daybook; Owner: -
+
+CREATE TYPE daybook.statement_line AS (
+	place text,
+	kind text,
+	currency text,
+	type text,
+	section text,
+	account_code text,
+	name text,
+	value text,
+	amount numeric
+);
+
+-- Name: account_sums(text, date, date, text, text, text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.account_sums(org_id text, from_day date DEFAULT NULL::date, to_day date DEFAULT NULL::date, by_key text DEFAULT NULL::text, where_key text DEFAULT NULL::text, where_value text DEFAULT NULL::text) RETURNS TABLE(account_code text, currency text, year_end boolean, value text, debit numeric, credit numeric)
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    WITH span AS (
+        SELECT coalesce(from_day, '-infinity') AS first_day, coalesce(to_day, 'infinity') AS last_day,
+               by_key IS NULL AND where_key IS NULL AS plain
+    ), kept AS (
+        SELECT k.starts_on, span.plain FROM span
+          JOIN daybook.closed_sum_spans k ON k.starts_on >= span.first_day AND k.ends_on <= span.last_day
+         WHERE k.org_id = account_sums.org_id
+    ), sums AS (
+        SELECT k.account_code, k.currency, k.year_end, NULL::jsonb AS dimensions, k.debit, k.credit
+          FROM kept JOIN daybook.closed_sums k ON k.org_id = account_sums.org_id AND k.starts_on = kept.starts_on
+         UNION ALL
+        -- What has dimensions is moved from the entries that have none.
+        SELECT k.account_code, k.currency, k.year_end, moved.dimensions, moved.sign * k.debit, moved.sign * k.credit
+          FROM kept JOIN daybook.closed_dimension_sums k ON k.org_id = account_sums.org_id AND k.starts_on = kept.starts_on
+         CROSS JOIN LATERAL (VALUES (k.dimensions, 1), (NULL, -1)) AS moved (dimensions, sign)
+         WHERE NOT kept.plain
+         UNION ALL
+        SELECT e.account_code, e.currency, e.year_end, e.dimensions, e.debit, e.credit
+          FROM span CROSS JOIN LATERAL daybook.unkept_spans(account_sums.org_id, span.first_day, span.last_day) u
+         CROSS JOIN LATERAL daybook.entry_sums(account_sums.org_id, u.first_day, u.last_day, NOT span.plain) e
+    )
+    SELECT s.account_code, s.currency, s.year_end, coalesce(s.dimensions ->> by_key, ''), sum(s.debit), sum(s.credit)
+      FROM sums s
+     WHERE where_key IS NULL OR coalesce(s.dimensions ->> where_key, '') = coalesce(where_value, '')
+     GROUP BY 1, 2, 3, 4
+    -- An account to which only entries were posted that are counted elsewhere.
+    HAVING sum(s.debit) <> 0 OR sum(s.credit) <> 0
+$$;
+
+-- Name: FUNCTION account_sums(org_id text, from_day date, to_day date, by_key text, where_key text, where_value text); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.account_sums(org_id text, from_day date, to_day date, by_key text, where_key text, where_value text) IS 'What was posted to each account from one day to another, in minor units, also by the values of a dimension; closed days from the sums that are kept';
+
 -- Name: accounting_request_in_doubt(text, text, bigint, integer, timestamp with time zone); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.accounting_request_in_doubt(org_id text, document_id text, version_hint bigint, priority integer, ready_at timestamp with time zone) RETURNS boolean
@@ -86,6 +139,38 @@ CREATE FUNCTION daybook.accounting_request_in_doubt(org_id text, document_id tex
     AS $$
     SELECT (octet_length(org_id) BETWEEN 1 AND 255 AND octet_length(document_id) BETWEEN 1 AND 255 AND version_hint >= 0
             AND (priority IS NULL OR priority BETWEEN 1 AND 3) AND (ready_at IS NULL OR ready_at <= '9999-12-31 23:59:59+00')) IS NOT TRUE
+$$;
+
+-- Name: add_statement_totals(text, daybook.statement_line[]); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.add_statement_totals(org_id text, lines daybook.statement_line[]) RETURNS SETOF daybook.statement_line
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    WITH chart AS (
+        SELECT a.code, a.type::text, a.section, a.name,
+               min(a.code) OVER (PARTITION BY a.type, a.section) AS section_code
+          FROM daybook.accounts a WHERE a.org_id = add_statement_totals.org_id
+    ), placed AS (
+        SELECT l.kind, l.currency, coalesce(l.type, c.type, 'asset') AS type, coalesce(c.section, l.section, '') AS section, l.account_code,
+               coalesce(c.name, l.name, '') AS name, l.value, l.amount,
+               CASE coalesce(l.type, c.type, 'asset') WHEN 'asset' THEN '1' WHEN 'liability' THEN '2' WHEN 'equity' THEN '3' WHEN 'income' THEN '4' ELSE '5' END AS part,
+               coalesce(c.section_code, CASE WHEN l.kind = 'account' THEN '' ELSE '~' || l.kind END) AS section_code
+          FROM unnest(lines) l LEFT JOIN chart c ON c.code = l.account_code
+    )
+    SELECT p.part || ' ' || p.section_code || E'\x01' || p.account_code, p.kind, p.currency, p.type, p.section, p.account_code, p.name, p.value, p.amount
+      FROM placed p
+     WHERE p.amount <> 0
+     UNION ALL
+    SELECT p.part || ' ' || p.section_code || E'\x02', 'section', p.currency, p.type, p.section, '', 'Total ' || p.section, p.value, sum(p.amount)
+      FROM placed p
+     WHERE p.section <> ''
+     GROUP BY p.part, p.section_code, p.currency, p.type, p.section, p.value
+     UNION ALL
+    SELECT p.part || '~', 'total', p.currency, p.type, '', '',
+           'Total ' || CASE p.type WHEN 'asset' THEN 'assets' WHEN 'liability' THEN 'liabilities' WHEN 'expense' THEN 'expenses' ELSE p.type END, p.value, sum(p.amount)
+      FROM placed p
+     GROUP BY p.part, p.currency, p.type, p.value
 $$;
 
 -- Name: admit_all_limited(text, text, text, integer); Type: FUNCTION; Schema: daybook; Owner: -
@@ -203,25 +288,6 @@ BEGIN
         OR room <= 0 AND held = (SELECT count(*) FROM daybook.lock_limited_places(admit_limited.scope, admit_limited.org_id, admit_limited.key));
 END
 $$;
-
--- Name: ageing(text, date); Type: FUNCTION; Schema: daybook; Owner: -
-
-CREATE FUNCTION daybook.ageing(org_id text, until date) RETURNS TABLE(counterparty text, account_code text, role text, currency text, items bigint, open_amount numeric, not_due numeric, due_30 numeric, due_60 numeric, due_90 numeric, due_longer numeric)
-    LANGUAGE sql STABLE
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $$
-    SELECT o.counterparty, o.account_code, min(o.role), o.currency, count(*), sum(o.open_amount),
-           coalesce(sum(o.open_amount) FILTER (WHERE d.days <= 0), 0), coalesce(sum(o.open_amount) FILTER (WHERE d.days BETWEEN 1 AND 30), 0),
-           coalesce(sum(o.open_amount) FILTER (WHERE d.days BETWEEN 31 AND 60), 0), coalesce(sum(o.open_amount) FILTER (WHERE d.days BETWEEN 61 AND 90), 0),
-           coalesce(sum(o.open_amount) FILTER (WHERE d.days > 90), 0)
-      FROM daybook.open_items(ageing.org_id, ageing.until) o
-     CROSS JOIN LATERAL (SELECT ageing.until - coalesce(o.due_date, o.issue_date) AS days) d
-     GROUP BY o.counterparty, o.account_code, o.currency
-$$;
-
--- Name: FUNCTION ageing(org_id text, until date); Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON FUNCTION daybook.ageing(org_id text, until date) IS 'What is open on a day by counterparty, account and currency: not due yet, and due for up to 30, 60 and 90 days, and longer';
 
 -- Name: new_id(); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -463,6 +529,48 @@ BEGIN
 END
 $$;
 
+-- Name: balance_sheet(text, date, text, text, text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.balance_sheet(org_id text, on_day date DEFAULT NULL::date, by_key text DEFAULT NULL::text, where_key text DEFAULT NULL::text, where_value text DEFAULT NULL::text) RETURNS SETOF daybook.statement_line
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    WITH sums AS (
+        SELECT coalesce(a.type::text, 'asset') AS type, s.account_code, s.currency, s.value, sum(s.debit - s.credit) AS amount
+          FROM daybook.account_sums(balance_sheet.org_id, NULL, on_day, by_key, where_key, where_value) s
+          LEFT JOIN daybook.accounts a ON a.org_id = balance_sheet.org_id AND a.code = s.account_code
+         GROUP BY 1, 2, 3, 4
+    ), results AS (
+        SELECT s.currency, s.value, -sum(s.amount) AS amount FROM sums s WHERE s.type IN ('income', 'expense') GROUP BY 1, 2
+    ), earlier AS (
+        SELECT s.currency, s.value, sum(s.credit - s.debit) AS amount
+          FROM daybook.account_sums(balance_sheet.org_id, NULL, date_trunc('year', coalesce(on_day, current_date))::date - 1, by_key, where_key, where_value) s
+          JOIN daybook.accounts a ON a.org_id = balance_sheet.org_id AND a.code = s.account_code AND a.type IN ('income', 'expense')
+         GROUP BY 1, 2
+    ), lines AS (
+        SELECT (NULL, 'account', s.currency, s.type, '', s.account_code, '', s.value, CASE s.type WHEN 'asset' THEN s.amount ELSE -s.amount END)::daybook.statement_line AS line
+          FROM sums s WHERE s.type NOT IN ('income', 'expense')
+         UNION ALL
+        SELECT (NULL, 'earlier_result', e.currency, 'equity', '', '', 'Result of earlier years', e.value, e.amount)::daybook.statement_line FROM earlier e
+         UNION ALL
+        SELECT (NULL, 'result', r.currency, 'equity', '', '', 'Result of the year', r.value, r.amount - coalesce(e.amount, 0))::daybook.statement_line
+          FROM results r LEFT JOIN earlier e USING (currency, value)
+    ), totals AS (
+        SELECT t.* FROM daybook.add_statement_totals(balance_sheet.org_id, (SELECT array_agg(l.line) FROM lines l)) t
+    )
+    SELECT x.*
+      FROM (SELECT * FROM totals
+             UNION ALL
+            SELECT '3~~', 'total', t.currency, '', '', '', 'Total liabilities and equity', t.value, sum(t.amount)
+              FROM totals t WHERE t.kind = 'total' AND t.type IN ('liability', 'equity')
+             GROUP BY t.currency, t.value) x
+     ORDER BY x.currency, x.place COLLATE "C", x.value COLLATE "C"
+$$;
+
+-- Name: FUNCTION balance_sheet(org_id text, on_day date, by_key text, where_key text, where_value text); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.balance_sheet(org_id text, on_day date, by_key text, where_key text, where_value text) IS 'Assets, liabilities and equity at the end of a day (null: of all that is posted), with totals and the result that no year-end close has moved';
+
 -- Name: cancel_accounting_job(text, text); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.cancel_accounting_job(org_id text, document_id text, OUT job_id text, OUT result text) RETURNS record
@@ -585,6 +693,30 @@ $$;
 -- Name: FUNCTION cancel_jobs(job_ids text[], states text[]); Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON FUNCTION daybook.cancel_jobs(job_ids text[], states text[]) IS 'cancel_job for many: those in one of the states that no other transaction has locked';
+
+-- Name: cash_statement(text, date, date); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.cash_statement(org_id text, from_day date DEFAULT NULL::date, to_day date DEFAULT NULL::date) RETURNS TABLE(kind text, currency text, account_code text, name text, opening numeric, paid_in numeric, paid_out numeric, closing numeric)
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    WITH sums AS (
+        SELECT s.currency, s.account_code, s.debit - s.credit AS opening, 0 AS paid_in, 0 AS paid_out
+          FROM daybook.account_sums(cash_statement.org_id, NULL, from_day - 1) s WHERE from_day IS NOT NULL
+         UNION ALL
+        SELECT s.currency, s.account_code, 0, s.debit, s.credit FROM daybook.account_sums(cash_statement.org_id, from_day, to_day) s
+    )
+    SELECT CASE grouping(a.code) WHEN 0 THEN 'account' ELSE 'total' END, s.currency, coalesce(a.code, ''),
+           CASE grouping(a.code) WHEN 0 THEN min(a.name) ELSE 'Total' END, sum(s.opening), sum(s.paid_in), sum(s.paid_out), sum(s.opening + s.paid_in - s.paid_out)
+      FROM sums s
+      JOIN daybook.accounts a ON a.org_id = cash_statement.org_id AND a.code = s.account_code AND a.role = 'cash'
+     GROUP BY GROUPING SETS ((s.currency, a.code), (s.currency))
+     ORDER BY s.currency, grouping(a.code), a.code
+$$;
+
+-- Name: FUNCTION cash_statement(org_id text, from_day date, to_day date); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.cash_statement(org_id text, from_day date, to_day date) IS 'What the accounts with the role cash had before a day, what came in and went out until another, and what they had then';
 
 -- Name: change_limit(text, text[]); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -1331,10 +1463,6 @@ CREATE TABLE daybook.organizations (
     rate_seconds double precision,
     created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     updated_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    currency text,
-    exchange_accounts text[],
-    CONSTRAINT organizations_currency_check CHECK ((currency ~ '^[A-Z]{3}$'::text)),
-    CONSTRAINT organizations_exchange_accounts_check CHECK ((cardinality(exchange_accounts) = 3)),
     CONSTRAINT organizations_hooks_check CHECK ((array_to_string(hooks, '/'::text, ' '::text) ~ '^([a-z0-9][a-z0-9_.-]{0,62}(/[a-z0-9][a-z0-9_.-]{0,62})*)?$'::text)),
     CONSTRAINT organizations_id_check CHECK (((id <> ''::text) AND (octet_length(id) <= 255))),
     CONSTRAINT organizations_max_in_flight_check CHECK ((max_in_flight > 0)),
@@ -1371,14 +1499,6 @@ COMMENT ON COLUMN daybook.organizations.max_in_flight IS 'How many of its jobs m
 -- Name: COLUMN organizations.rate; Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON COLUMN daybook.organizations.rate IS 'How many attempts of its background jobs may begin in rate_seconds, over all workers; null: any number';
-
--- Name: COLUMN organizations.currency; Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON COLUMN daybook.organizations.currency IS 'Its own currency, into which exchange differences are computed; null: none';
-
--- Name: COLUMN organizations.exchange_accounts; Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON COLUMN daybook.organizations.exchange_accounts IS 'The accounts by which exchange differences were booked last: adjustment, gain, loss; null: none were';
 
 -- Name: claim_room(daybook.organizations, text, text, integer); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -1418,6 +1538,95 @@ BEGIN
         CASE WHEN of.rate IS NOT NULL THEN floor(daybook.queue_starts(of)) END);
 END
 $$;
+
+-- Name: close_year(text, integer, text, text, boolean); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.close_year(org_id text, year integer, to_account text, actor text DEFAULT SESSION_USER, undo boolean DEFAULT false, OUT document_id text, OUT version bigint, OUT result text, OUT moved jsonb) RETURNS record
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    _org     CONSTANT text := close_year.org_id;
+    _id      CONSTANT text := 'year-end:' || close_year.year;
+    _first   date;
+    _last    date;
+    _entries jsonb;
+    _content jsonb;
+    d        daybook.documents;
+BEGIN
+    document_id := _id;
+    moved := '[]';
+    IF year IS NULL OR year NOT BETWEEN 1900 AND 2999 OR coalesce(actor, '') = '' THEN
+        RAISE EXCEPTION 'the year must be between 1900 and 2999, and the actor not empty' USING ERRCODE = 'DB010';
+    END IF;
+    _first := make_date(year, 1, 1);
+    _last := make_date(year, 12, 31);
+    SELECT * INTO d FROM daybook.documents x WHERE x.org_id = _org AND x.id = _id FOR UPDATE;
+    version := d.accounting_ready_version;
+    PERFORM daybook.use_configuration(_org);
+    IF undo AND (d.id IS NULL OR d.deleted_at IS NOT NULL) THEN
+        result := 'nothing';
+        RETURN;
+    END IF;
+    IF EXISTS (SELECT FROM daybook.closed_spans(_org) s WHERE _last BETWEEN s.starts_on AND s.ends_on) THEN
+        RAISE EXCEPTION 'the %, on which the year-end close of % stands, is closed', _last, year
+            USING ERRCODE = 'DB010', HINT = 'open its period, close the year or undo that, have it posted, and close the period again';
+    END IF;
+    IF undo THEN
+        version := (SELECT x.version FROM daybook.mark_document_deleted(_org, _id) x);
+        result := 'deleted';
+        RETURN;
+    END IF;
+    IF NOT EXISTS (SELECT FROM daybook.accounts a WHERE a.org_id = _org AND a.code = to_account AND a.type = 'equity') THEN
+        RAISE EXCEPTION 'organization % has no account % of the type equity', _org, coalesce(to_account, '')
+            USING ERRCODE = 'DB010', HINT = 'name one of the chart: `daybook accounts list`';
+    END IF;
+
+    WITH sums AS (
+        SELECT s.account_code, s.currency, sum(s.credit - s.debit) AS amount
+          FROM daybook.account_sums(_org, _first, _last) s
+          JOIN daybook.accounts a ON a.org_id = _org AND a.code = s.account_code AND a.type IN ('income', 'expense')
+         WHERE NOT s.year_end
+         GROUP BY 1, 2
+        HAVING sum(s.credit - s.debit) <> 0
+    ), results AS (
+        SELECT s.currency, sum(s.amount) AS amount FROM sums s GROUP BY 1
+    ), entries AS (
+        SELECT 1 AS part, s.account_code, s.currency, s.amount FROM sums s
+         UNION ALL
+        SELECT 2, to_account, r.currency, -r.amount FROM results r WHERE r.amount <> 0
+    )
+    SELECT (SELECT jsonb_agg(jsonb_build_object('account', e.account_code, 'amount', e.amount, 'currency', e.currency) ORDER BY e.currency, e.part, e.account_code) FROM entries e),
+           (SELECT coalesce(jsonb_agg(jsonb_build_object('currency', r.currency, 'amount', r.amount::text) ORDER BY r.currency), '[]') FROM results r)
+      INTO _entries, moved;
+    IF _entries IS NULL THEN
+        result := 'nothing';
+        IF d.id IS NOT NULL AND d.deleted_at IS NULL THEN
+            version := (SELECT x.version FROM daybook.mark_document_deleted(_org, _id) x);
+            result := 'deleted';
+        END IF;
+        RETURN;
+    END IF;
+    _content := jsonb_build_object('number', _id, 'source', 'year-end', 'journal', jsonb_build_object(
+        'reason', format('Year-end close of %s to account %s', year, to_account), 'by', actor, 'year_end', true, 'entries', _entries));
+    IF d.deleted_at IS NULL AND d.accounting_ready_at IS NOT NULL
+       AND d.content -> 'journal' -> 'entries' = _entries AND d.content -> 'journal' ->> 'reason' = _content -> 'journal' ->> 'reason' THEN
+        result := 'unchanged';
+        RETURN;
+    END IF;
+    INSERT INTO daybook.documents AS x (org_id, id, type, direction, currency, issue_date, content)
+    VALUES (_org, _id, 'journal', 'out', _entries -> 0 ->> 'currency', _last, _content)
+    ON CONFLICT (org_id, id) DO UPDATE
+       SET content = excluded.content, currency = excluded.currency, issue_date = excluded.issue_date, deleted_at = NULL, updated_at = clock_timestamp();
+    version := (SELECT x.version FROM daybook.mark_document_ready(_org, _id) x);
+    result := 'written';
+END
+$$;
+
+-- Name: FUNCTION close_year(org_id text, year integer, to_account text, actor text, undo boolean, OUT document_id text, OUT version bigint, OUT result text, OUT moved jsonb); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.close_year(org_id text, year integer, to_account text, actor text, undo boolean, OUT document_id text, OUT version bigint, OUT result text, OUT moved jsonb) IS 'Writes the journal that moves a year''s income and expense to an account of equity, or deletes it (undo); a worker posts or reverses it';
 
 -- Name: closed_spans(text); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -1575,72 +1784,6 @@ CREATE FUNCTION daybook.count_organization_starts(org_id text, began integer) RE
     SELECT o.id, daybook.organization_starts(o) - $2, clock_timestamp() FROM daybook.organizations o WHERE o.id = $1 AND o.rate IS NOT NULL
     ON CONFLICT ON CONSTRAINT organization_rates_pkey DO UPDATE SET starts = excluded.starts, at = excluded.at
     RETURNING (1 - r.starts) * (SELECT o.rate_seconds / o.rate FROM daybook.organizations o WHERE o.id = $1)
-$_$;
-
--- Name: counterparty_statement(text, text, date, date); Type: FUNCTION; Schema: daybook; Owner: -
-
-CREATE FUNCTION daybook.counterparty_statement(org_id text, counterparty text, first_day date, last_day date) RETURNS TABLE(posting_date date, impact_id bigint, document_id text, type text, number text, issue_date date, due_date date, account_code text, currency text, amount numeric, balance numeric, open_amount numeric)
-    LANGUAGE plpgsql STABLE
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $$
-#variable_conflict use_column
-DECLARE
-    _org CONSTANT text := counterparty_statement.org_id;
-    documents text[];
-BEGIN
-    SELECT array_agg(d.id) INTO documents
-      FROM daybook.documents d WHERE d.org_id = _org AND d.content ->> 'counterparty' = counterparty_statement.counterparty;
-    documents := documents || ARRAY(
-        SELECT DISTINCT g.document_id
-          FROM unnest(documents) AS k (id)
-          JOIN daybook.reconciled r ON r.org_id = _org AND r.document_id = k.id
-          JOIN daybook.reconciled g ON g.org_id = _org AND g.group_id = r.group_id AND g.document_id <> ALL (documents)
-          LEFT JOIN daybook.documents d ON d.org_id = _org AND d.id = g.document_id
-         WHERE coalesce(d.content ->> 'counterparty', '') = '');
-    RETURN QUERY
-    WITH moves AS (
-        SELECT i.posting_date, i.id, i.document_id, e.account_code, e.currency,
-               sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END) AS amount
-          FROM unnest(documents) AS k (id)
-         CROSS JOIN LATERAL (SELECT * FROM daybook.impacts x WHERE x.org_id = _org AND x.document_id = k.id OFFSET 0) i
-          JOIN daybook.entries e ON e.impact_id = i.id
-          JOIN daybook.accounts a ON a.org_id = _org AND a.code = e.account_code AND a.role IN ('receivable', 'payable', 'advance')
-         WHERE (i.posting_date > last_day) IS NOT TRUE
-         GROUP BY i.posting_date, i.id, i.document_id, e.account_code, e.currency
-    ), lines AS (
-        SELECT m.* FROM moves m WHERE (m.posting_date < first_day) IS NOT TRUE AND m.amount <> 0
-         UNION ALL
-        SELECT NULL, NULL, NULL, m.account_code, m.currency, sum(m.amount) FROM moves m
-         WHERE m.posting_date < first_day
-         GROUP BY m.account_code, m.currency
-    )
-    SELECT l.posting_date, l.id, l.document_id, d.type, d.content ->> 'number', d.issue_date, daybook.day_of(d.content ->> 'due_date'),
-           l.account_code, l.currency, l.amount,
-           sum(l.amount) OVER (PARTITION BY l.account_code, l.currency ORDER BY l.posting_date NULLS FIRST, l.id),
-           coalesce(o.open_amount, 0)
-      FROM lines l
-      LEFT JOIN daybook.documents d ON d.org_id = _org AND d.id = l.document_id
-      LEFT JOIN daybook.items_until(_org, last_day, (
-               SELECT array_agg(DISTINCT u.id)
-                 FROM (SELECT unnest(documents) AS id
-                        UNION SELECT g.document_id FROM daybook.reconciled r JOIN daybook.reconciled g ON g.org_id = _org AND g.group_id = r.group_id
-                               WHERE r.org_id = _org AND r.document_id = ANY (documents)) u), true) o
-             ON o.document_id = l.document_id AND o.account_code = l.account_code AND o.currency = l.currency
-     ORDER BY l.account_code, l.currency, l.posting_date NULLS FIRST, l.id;
-END
-$$;
-
--- Name: FUNCTION counterparty_statement(org_id text, counterparty text, first_day date, last_day date); Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON FUNCTION daybook.counterparty_statement(org_id text, counterparty text, first_day date, last_day date) IS 'What a counterparty''s documents have posted on accounts with open items in a span of days, with the balance before and after each; debits less credits, in minor units';
-
--- Name: day_of(text); Type: FUNCTION; Schema: daybook; Owner: -
-
-CREATE FUNCTION daybook.day_of(day text) RETURNS date
-    LANGUAGE sql IMMUTABLE PARALLEL SAFE
-    AS $_$
-    SELECT CASE WHEN day ~ '^(19|2\d)\d\d-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])$'
-                THEN make_date(left(day, 4)::integer, substr(day, 6, 2)::integer, 1) + right(day, 2)::integer - 1 END
 $_$;
 
 -- Name: debounce_job(text, text, jsonb, jsonb, integer, integer, jsonb, text, text); Type: FUNCTION; Schema: daybook; Owner: -
@@ -2693,73 +2836,42 @@ $_$;
 
 COMMENT ON FUNCTION daybook.enqueue_jobs(org_ids text[], types text[], payloads jsonb[], idempotency_keys text[], ready_ats timestamp with time zone[], priorities integer[], max_attempts integer[], links jsonb[], unique_payloads boolean[], queues text[], sequences text[], afters jsonb[], afters_any_end boolean[], min_versions integer[], debounces jsonb[], limit_keys text[]) IS 'Asks for many background jobs in one statement';
 
--- Name: exchange_booked(text, text, date); Type: FUNCTION; Schema: daybook; Owner: -
+-- Name: entry_sums(text, date, date, boolean); Type: FUNCTION; Schema: daybook; Owner: -
 
-CREATE FUNCTION daybook.exchange_booked(org_id text, adjustment text, until date) RETURNS numeric
-    LANGUAGE sql STABLE
+CREATE FUNCTION daybook.entry_sums(org_id text, from_day date, to_day date, by_dimensions boolean) RETURNS TABLE(account_code text, currency text, year_end boolean, dimensions jsonb, debit numeric, credit numeric)
+    LANGUAGE plpgsql STABLE
     SET search_path TO 'pg_catalog', 'pg_temp'
+    SET plan_cache_mode TO 'force_custom_plan'
+    SET jit TO 'off'
+    SET random_page_cost TO '1.1'
+    SET work_mem TO '64MB'
+    SET enable_sort TO 'off'
+    SET enable_nestloop TO 'on'
     AS $$
-    SELECT coalesce((
-               SELECT sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END)
-                 FROM daybook.entries e
-                 JOIN daybook.impacts i ON i.id = e.impact_id
-                 JOIN daybook.organizations o ON o.id = e.org_id
-                WHERE e.org_id = exchange_booked.org_id AND e.account_code = adjustment AND e.currency = o.currency
-                  AND (i.posting_date <= until OR i.document_date <= until AND i.document_id LIKE 'exchange:%')), 0)
-         + coalesce((
-               SELECT sum((j ->> 'amount')::numeric)
-                 FROM daybook.documents d
-                CROSS JOIN LATERAL jsonb_array_elements(d.content -> 'journal' -> 'entries') AS j
-                WHERE d.org_id = exchange_booked.org_id AND d.id >= 'exchange:' AND d.id < 'exchange;' AND d.deleted_at IS NULL AND d.issue_date <= until
-                  AND j ->> 'account' = adjustment
-                  AND NOT EXISTS (SELECT FROM daybook.impacts i WHERE i.org_id = d.org_id AND i.document_id = d.id)), 0)
+#variable_conflict use_column
+DECLARE
+    _first bigint;
+    _last  bigint;
+    _n     bigint;
+BEGIN
+    SELECT min(i.id + 0), max(i.id + 0), count(*) INTO _first, _last, _n
+      FROM daybook.impacts i WHERE i.org_id = entry_sums.org_id AND i.posting_date BETWEEN from_day AND to_day;
+    IF _n = 0 THEN
+        RETURN;
+    END IF;
+    IF _last - _first < 4 * _n THEN
+        PERFORM set_config('enable_nestloop', 'off', true);
+    END IF;
+    RETURN QUERY
+    SELECT e.account_code, e.currency, e.rule_line_id = 'year-end', CASE WHEN by_dimensions THEN e.dimensions END,
+           coalesce(sum(e.amount_minor) FILTER (WHERE e.side = 'debit'), 0),
+           coalesce(sum(e.amount_minor) FILTER (WHERE e.side = 'credit'), 0)
+      FROM daybook.impacts i
+      JOIN daybook.entries e ON e.impact_id = i.id
+     WHERE i.org_id = entry_sums.org_id AND i.posting_date BETWEEN from_day AND to_day AND e.impact_id BETWEEN _first AND _last
+     GROUP BY 1, 2, 3, 4;
+END
 $$;
-
--- Name: FUNCTION exchange_booked(org_id text, adjustment text, until date); Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON FUNCTION daybook.exchange_booked(org_id text, adjustment text, until date) IS 'What stands on the adjustment account of exchange differences until a day, with the journals that are not posted yet';
-
--- Name: exchange_differences(text, date); Type: FUNCTION; Schema: daybook; Owner: -
-
-CREATE FUNCTION daybook.exchange_differences(org_id text, until date) RETURNS TABLE(group_id bigint, account_code text, currency text, debit_document text, credit_document text, debit_day date, credit_day date, amount numeric, debit_rate numeric, credit_rate numeric, own_currency text, difference numeric)
-    LANGUAGE sql STABLE
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $$
-WITH own AS (
-    SELECT o.currency FROM daybook.organizations o WHERE o.id = exchange_differences.org_id AND o.currency IS NOT NULL
-), items AS MATERIALIZED (
-    SELECT r.group_id, r.document_id, e.account_code, e.currency, max(i.document_date) AS day,
-           sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END) AS amount
-      FROM own
-      JOIN daybook.accounts a ON a.org_id = exchange_differences.org_id AND a.role IN ('receivable', 'payable', 'advance')
-      JOIN daybook.entries e ON e.org_id = exchange_differences.org_id AND e.account_code = a.code AND e.currency <> own.currency
-      JOIN daybook.impacts i ON i.id = e.impact_id AND i.posting_date <= coalesce(exchange_differences.until, date 'infinity')
-      JOIN daybook.reconciled r ON r.org_id = exchange_differences.org_id AND r.document_id = i.document_id
-     GROUP BY r.group_id, r.document_id, e.account_code, e.currency
-    HAVING sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END) <> 0
-), spans AS MATERIALIZED (
-    SELECT i.*, sum(abs(i.amount)) OVER (PARTITION BY i.group_id, i.account_code, i.currency, sign(i.amount) ORDER BY i.day, i.document_id) AS upto
-      FROM items i
-), pairs AS (
-    SELECT d.group_id, d.account_code, d.currency, d.document_id AS debit_document, c.document_id AS credit_document, d.day AS debit_day, c.day AS credit_day,
-           least(d.upto, c.upto) - greatest(d.upto - d.amount, c.upto + c.amount) AS amount
-      FROM spans d
-      JOIN spans c ON c.group_id = d.group_id AND c.account_code = d.account_code AND c.currency = d.currency AND c.amount < 0
-     WHERE d.amount > 0 AND least(d.upto, c.upto) > greatest(d.upto - d.amount, c.upto + c.amount)
-)
-SELECT p.group_id, p.account_code, p.currency, p.debit_document, p.credit_document, p.debit_day, p.credit_day, p.amount, d.rate, c.rate, own.currency,
-       round(p.amount * (c.rate - d.rate) * 10::numeric ^ (daybook.minor_digits(own.currency) - daybook.minor_digits(p.currency)))
-  FROM pairs p
- CROSS JOIN own
-  LEFT JOIN LATERAL (SELECT x.rate FROM daybook.rates x WHERE x.org_id = exchange_differences.org_id AND x.currency = p.currency AND x.valid_on <= p.debit_day
-                      ORDER BY x.valid_on DESC LIMIT 1) d ON true
-  LEFT JOIN LATERAL (SELECT x.rate FROM daybook.rates x WHERE x.org_id = exchange_differences.org_id AND x.currency = p.currency AND x.valid_on <= p.credit_day
-                      ORDER BY x.valid_on DESC LIMIT 1) c ON true
-$$;
-
--- Name: FUNCTION exchange_differences(org_id text, until date); Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON FUNCTION daybook.exchange_differences(org_id text, until date) IS 'What was won or lost by rates where items in other currencies pay each other in a group until a day (null: all), in minor units of the own currency';
 
 -- Name: fail_async_operation(uuid, text, bigint, text); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -2871,6 +2983,29 @@ $_$;
 -- Name: FUNCTION fleet_of(name text); Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON FUNCTION daybook.fleet_of(name text) IS 'The number of a fleet; it is made on first use';
+
+-- Name: forget_closed_sums(text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.forget_closed_sums(org_id text) RETURNS void
+    LANGUAGE sql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    DELETE FROM daybook.closed_sum_spans k
+     WHERE k.org_id = forget_closed_sums.org_id
+       AND NOT EXISTS (SELECT FROM daybook.closed_spans(forget_closed_sums.org_id) s WHERE s.starts_on = k.starts_on AND s.ends_on = k.ends_on);
+$$;
+
+-- Name: forget_sums_of_periods(); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.forget_sums_of_periods() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+BEGIN
+    PERFORM daybook.forget_closed_sums(CASE TG_OP WHEN 'DELETE' THEN OLD.org_id ELSE NEW.org_id END);
+    RETURN NULL;
+END
+$$;
 
 -- Name: forget_waits(); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -3061,6 +3196,34 @@ BEGIN
        AND NOT EXISTS (SELECT FROM daybook.job_waits w WHERE w.job_id = j.id AND num_nulls(w.ended_as) = 1 OFFSET 0);
 END
 $$;
+
+-- Name: income_statement(text, date, date, text, text, text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.income_statement(org_id text, from_day date DEFAULT NULL::date, to_day date DEFAULT NULL::date, by_key text DEFAULT NULL::text, where_key text DEFAULT NULL::text, where_value text DEFAULT NULL::text) RETURNS SETOF daybook.statement_line
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    WITH lines AS (
+        SELECT (NULL, 'account', s.currency, a.type::text, '', s.account_code, '', s.value,
+                CASE a.type WHEN 'income' THEN s.credit - s.debit ELSE s.debit - s.credit END)::daybook.statement_line AS line
+          FROM daybook.account_sums(income_statement.org_id, from_day, to_day, by_key, where_key, where_value) s
+          JOIN daybook.accounts a ON a.org_id = income_statement.org_id AND a.code = s.account_code AND a.type IN ('income', 'expense')
+         WHERE NOT s.year_end
+    ), totals AS (
+        SELECT t.* FROM daybook.add_statement_totals(income_statement.org_id, (SELECT array_agg(l.line) FROM lines l)) t
+    )
+    SELECT x.*
+      FROM (SELECT * FROM totals
+             UNION ALL
+            SELECT '5~~', 'result', t.currency, '', '', '', 'Result', t.value, sum(CASE t.type WHEN 'income' THEN t.amount ELSE -t.amount END)
+              FROM totals t WHERE t.kind = 'total'
+             GROUP BY t.currency, t.value) x
+     ORDER BY x.currency, x.place COLLATE "C", x.value COLLATE "C"
+$$;
+
+-- Name: FUNCTION income_statement(org_id text, from_day date, to_day date, by_key text, where_key text, where_value text); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.income_statement(org_id text, from_day date, to_day date, by_key text, where_key text, where_value text) IS 'Income and expense from one day to another, with totals and the result; what year-end closes moved is left out';
 
 -- Name: is_async_operation_claim(text); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -3330,93 +3493,6 @@ CREATE FUNCTION daybook.is_waiting(job daybook.jobs) RETURNS boolean
     SELECT job.state = 'pending' AND job.ready_at = '9999-12-31 00:00:00+00'
            AND (job.sequence IS NOT NULL OR EXISTS (SELECT FROM daybook.job_waits w WHERE w.job_id = job.id AND num_nulls(w.ended_as) = 1))
 $$;
-
--- Name: items_of_document(text, text, date); Type: FUNCTION; Schema: daybook; Owner: -
-
-CREATE FUNCTION daybook.items_of_document(org_id text, of_document text, until date DEFAULT NULL::date) RETURNS TABLE(document_id text, account_code text, currency text, role text, type text, direction text, number text, counterparty text, issue_date date, due_date date, amount numeric, open_amount numeric, group_id bigint)
-    LANGUAGE sql STABLE
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $_$
-    SELECT * FROM daybook.items_until($1, $3, (
-        SELECT coalesce(array_agg(g.document_id), ARRAY[$2])
-          FROM daybook.reconciled r JOIN daybook.reconciled g ON g.org_id = r.org_id AND g.group_id = r.group_id
-         WHERE r.org_id = $1 AND r.document_id = $2), true)
-$_$;
-
--- Name: FUNCTION items_of_document(org_id text, of_document text, until date); Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON FUNCTION daybook.items_of_document(org_id text, of_document text, until date) IS 'The items of a document and of those in its group, also those of which nothing is open';
-
--- Name: items_until(text, date, text[], boolean); Type: FUNCTION; Schema: daybook; Owner: -
-
-CREATE FUNCTION daybook.items_until(org_id text, until date, documents text[], closed boolean) RETURNS TABLE(document_id text, account_code text, currency text, role text, type text, direction text, number text, counterparty text, issue_date date, due_date date, amount numeric, open_amount numeric, group_id bigint)
-    LANGUAGE plpgsql STABLE
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    SET work_mem TO '64MB'
-    AS $_$
-DECLARE
-    accounts text[] := ARRAY(SELECT a.code FROM daybook.accounts a
-                              WHERE a.org_id = items_until.org_id AND a.role IN ('receivable', 'payable', 'advance'));
-    units    text := $stmt$
-    SELECT r.group_id, CASE WHEN r.group_id IS NULL THEN i.document_id END AS document_id, e.account_code, e.currency,
-           max(i.document_date) AS day, sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END) AS amount
-      FROM daybook.entries e
-      JOIN daybook.impacts i ON i.id = e.impact_id
-      LEFT JOIN daybook.reconciled r ON r.org_id = $1 AND r.document_id = i.document_id
-     WHERE e.org_id = $1 AND e.account_code = ANY ($5) AND i.org_id = $1 AND i.posting_date <= $2
-     GROUP BY 1, 2, 3, 4
-    HAVING sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END) <> 0$stmt$;
-    members  text := 'SELECT DISTINCT r.document_id AS id FROM units u JOIN daybook.reconciled r ON r.org_id = $1 AND r.group_id = u.group_id';
-BEGIN
-    IF documents IS NOT NULL THEN
-        units := $stmt$SELECT NULL::bigint AS group_id, NULL::text AS document_id, ''::text AS account_code, ''::text AS currency, NULL::date AS day, 0::numeric AS amount WHERE false$stmt$;
-        members := 'SELECT id FROM unnest($3) AS u (id)';
-    END IF;
-    RETURN QUERY EXECUTE $stmt$
-WITH units AS MATERIALIZED ($stmt$ || units || $stmt$
-), items AS MATERIALIZED (
-    SELECT r.group_id, m.id AS document_id, e.account_code, e.currency, max(i.document_date) AS day,
-           sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END) AS amount
-      FROM ($stmt$ || members || $stmt$) m
-     CROSS JOIN LATERAL (SELECT * FROM daybook.impacts x WHERE x.org_id = $1 AND x.document_id = m.id AND x.posting_date <= $2 OFFSET 0) i
-      JOIN daybook.entries e ON e.impact_id = i.id AND e.account_code = ANY ($5)
-      LEFT JOIN daybook.reconciled r ON r.org_id = $1 AND r.document_id = m.id
-     GROUP BY r.group_id, m.id, e.account_code, e.currency
-    HAVING sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END) <> 0
-), shared AS (
-    SELECT s.*, sum(greatest(s.amount, 0)) OVER whole AS debits, sum(greatest(-s.amount, 0)) OVER whole AS credits,
-           coalesce(sum(abs(s.amount)) OVER (PARTITION BY s.group_id, s.account_code, s.currency, sign(s.amount)
-               ORDER BY s.day, s.document_id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS older
-      FROM items s
-     WHERE s.group_id IS NOT NULL
-    WINDOW whole AS (PARTITION BY s.group_id, s.account_code, s.currency)
-), opened AS (
-    SELECT s.document_id, s.account_code, s.currency, s.day, s.amount, s.group_id,
-           CASE WHEN s.amount > 0 THEN s.amount - greatest(0, least(s.amount, s.credits - s.older))
-                ELSE s.amount + greatest(0, least(-s.amount, s.debits - s.older)) END AS open_amount
-      FROM shared s
-     UNION ALL
-    SELECT s.document_id, s.account_code, s.currency, s.day, s.amount, NULL, s.amount FROM items s WHERE s.group_id IS NULL
-     UNION ALL
-    SELECT u.document_id, u.account_code, u.currency, u.day, u.amount, NULL, u.amount FROM units u WHERE u.group_id IS NULL
-)
-SELECT o.document_id, o.account_code, o.currency, a.role, coalesce(d.type, ''), coalesce(d.direction, ''), coalesce(d.content ->> 'number', ''),
-       coalesce(d.content ->> 'counterparty',
-           CASE WHEN o.group_id IS NOT NULL THEN
-               (SELECT min(x.content ->> 'counterparty') FROM daybook.reconciled r JOIN daybook.documents x ON x.org_id = r.org_id AND x.id = r.document_id
-                 WHERE r.org_id = $1 AND r.group_id = o.group_id) END, ''),
-       coalesce(d.issue_date, o.day), daybook.day_of(d.content ->> 'due_date'), o.amount, o.open_amount, o.group_id
-  FROM opened o
-  JOIN daybook.accounts a ON a.org_id = $1 AND a.code = o.account_code
-  LEFT JOIN LATERAL (SELECT * FROM daybook.documents x WHERE x.org_id = $1 AND x.id = o.document_id OFFSET 0) d ON true
- WHERE $4 OR o.open_amount <> 0
-$stmt$ USING org_id, coalesce(until, date 'infinity'), documents, closed, accounts;
-END
-$_$;
-
--- Name: FUNCTION items_until(org_id text, until date, documents text[], closed boolean); Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON FUNCTION daybook.items_until(org_id text, until date, documents text[], closed boolean) IS 'The items until a day (null: all) of an organization, or of some documents, and what is open of each: debits less credits, in minor units';
 
 -- Name: job_code_is_reserved(text); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -3700,6 +3776,52 @@ $$;
 
 COMMENT ON FUNCTION daybook.keep_adopted_operation() IS 'Keeps a legacy queue from working rows that Daybook holds, and tries their jobs again; a trigger of legacy tables';
 
+-- Name: keep_closed_sums(text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.keep_closed_sums(org_id text) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+DECLARE
+    _org CONSTANT text := keep_closed_sums.org_id;
+    span record;
+BEGIN
+    FOR span IN
+        SELECT s.starts_on, s.ends_on FROM daybook.closed_spans(_org) s
+         WHERE NOT EXISTS (SELECT FROM daybook.closed_sum_spans k WHERE k.org_id = _org AND k.starts_on = s.starts_on)
+         ORDER BY s.starts_on
+    LOOP
+        INSERT INTO daybook.closed_sum_spans (org_id, starts_on, ends_on, tax_accounts)
+        VALUES (_org, span.starts_on, span.ends_on, daybook.tax_accounts(_org));
+        WITH sums AS MATERIALIZED (
+            SELECT * FROM daybook.entry_sums(_org, span.starts_on, span.ends_on, true)
+        ), dimensions AS (
+            INSERT INTO daybook.closed_dimension_sums (org_id, starts_on, account_code, currency, year_end, dimensions, debit, credit)
+            SELECT _org, span.starts_on, s.account_code, s.currency, s.year_end, s.dimensions, s.debit, s.credit
+              FROM sums s WHERE s.dimensions IS NOT NULL
+        )
+        INSERT INTO daybook.closed_sums (org_id, starts_on, account_code, currency, year_end, debit, credit)
+        SELECT _org, span.starts_on, s.account_code, s.currency, s.year_end, sum(s.debit), sum(s.credit)
+          FROM sums s GROUP BY s.account_code, s.currency, s.year_end;
+
+        -- What an impact stated that is live is kept anew, and what one stated that is not stays.
+        DELETE FROM daybook.closed_taxes t USING daybook.impacts i
+         WHERE t.impact_id = i.id AND i.org_id = _org AND i.posting_date BETWEEN span.starts_on AND span.ends_on
+           AND NOT EXISTS (SELECT FROM daybook.impacts x WHERE x.org_id = _org AND x.document_id = i.document_id AND x.seq = i.seq + 1);
+        INSERT INTO daybook.closed_taxes (impact_id, currency, direction, country, category, code, rate, base, tax)
+        SELECT l.impact_id, l.currency, l.direction, l.country, l.category, l.code, l.rate, l.base, l.tax
+          FROM daybook.live_taxes(_org, span.starts_on, span.ends_on) l;
+        INSERT INTO daybook.closed_tax_sums (org_id, starts_on, currency, direction, country, category, code, rate, documents, base, tax)
+        SELECT _org, span.starts_on, s.currency, s.direction, s.country, s.category, s.code, s.rate, sum(s.documents), sum(s.base), sum(s.tax)
+          FROM daybook.stated_taxes(_org, span.starts_on, span.ends_on) s
+         GROUP BY s.currency, s.direction, s.country, s.category, s.code, s.rate;
+        INSERT INTO daybook.closed_tax_differences (org_id, starts_on, document_id, currency, stated, posted)
+        SELECT _org, span.starts_on, d.document_id, d.currency, d.stated, d.posted
+          FROM daybook.plain_tax_differences(_org, span.starts_on, span.ends_on) d;
+    END LOOP;
+END
+$$;
+
 -- Name: keep_erasure(); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.keep_erasure() RETURNS trigger
@@ -3739,6 +3861,20 @@ $$;
 -- Name: FUNCTION keep_step(job_id text, fence bigint, name text, result jsonb, done boolean, round integer, place integer, took double precision, again boolean); Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON FUNCTION daybook.keep_step(job_id text, fence bigint, name text, result jsonb, done boolean, round integer, place integer, took double precision, again boolean) IS 'Keeps the result of a step of a claimed job (daybook.job_steps has what is kept), alone or in the transaction that writes its effects. round: from 1, of a loop, which goes on unless done. again: the answer of a call before may be lost. DB031, which undoes that, when the claim is lost or the round is there; DB010 with STEP_INVALID or STEP_NOT_STORED as its detail when it cannot be kept';
+
+-- Name: keep_sums_of_periods(); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.keep_sums_of_periods() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+BEGIN
+    IF current_setting('transaction_isolation') = 'read committed' THEN
+        PERFORM daybook.keep_closed_sums(CASE TG_OP WHEN 'DELETE' THEN OLD.org_id ELSE NEW.org_id END);
+    END IF;
+    RETURN NULL;
+END
+$$;
 
 -- Name: lease_async_operation(uuid, text); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -3907,26 +4043,32 @@ CREATE FUNCTION daybook.limited_places(scope text, org_id text, key text) RETURN
     SELECT j.* FROM daybook.jobs j WHERE j.limit_scope = $1 AND j.org_id = $2 AND j.limit_key = $3 AND j.finished_at IS NULL AND j.fleet >= 0
 $_$;
 
--- Name: link_documents(text, text, text, text, text); Type: FUNCTION; Schema: daybook; Owner: -
+-- Name: live_taxes(text, date, date); Type: FUNCTION; Schema: daybook; Owner: -
 
-CREATE FUNCTION daybook.link_documents(org_id text, one text, other text, matched_by text, actor text) RETURNS bigint
-    LANGUAGE plpgsql
+CREATE FUNCTION daybook.live_taxes(org_id text, from_day date, to_day date) RETURNS TABLE(document_id text, impact_id bigint, currency text, direction text, country text, category text, code text, rate numeric, base numeric, tax numeric)
+    LANGUAGE plpgsql STABLE
     SET search_path TO 'pg_catalog', 'pg_temp'
+    SET plan_cache_mode TO 'force_custom_plan'
+    SET jit TO 'off'
+    SET random_page_cost TO '1.1'
+    SET work_mem TO '64MB'
+    SET enable_sort TO 'off'
     AS $$
 #variable_conflict use_column
-DECLARE
-    a bigint := (SELECT r.group_id FROM daybook.reconciled r WHERE r.org_id = link_documents.org_id AND r.document_id = one);
-    b bigint := (SELECT r.group_id FROM daybook.reconciled r WHERE r.org_id = link_documents.org_id AND r.document_id = other);
-    target bigint := coalesce(least(a, b), nextval('daybook.reconciled_group_seq'));
 BEGIN
-    IF a <> b THEN
-        UPDATE daybook.reconciled r SET group_id = target WHERE r.org_id = link_documents.org_id AND r.group_id = greatest(a, b);
-    END IF;
-    INSERT INTO daybook.reconciled (org_id, document_id, group_id, matched_by, actor)
-    SELECT link_documents.org_id, u.id, target, link_documents.matched_by, link_documents.actor
-      FROM unnest(ARRAY[one, other]) AS u (id)
-        ON CONFLICT ON CONSTRAINT reconciled_pkey DO NOTHING;
-    RETURN target;
+    RETURN QUERY
+    SELECT i.document_id, i.id, d.currency,
+           CASE WHEN d.type <> 'payment' THEN d.direction WHEN d.direction = 'in' THEN 'out' ELSE 'in' END,
+           coalesce(d.content ->> 'country', ''), coalesce(t.value ->> 'category', ''), coalesce(t.value ->> 'code', ''),
+           trim_scale(coalesce((t.value ->> 'rate')::numeric, (t.value ->> 'rate_bp')::numeric / 100, 0)),
+           sum(CASE WHEN d.type IN ('credit_note', 'refund') THEN -1 ELSE 1 END * coalesce((t.value ->> 'base')::numeric, 0)),
+           sum(CASE WHEN d.type IN ('credit_note', 'refund') THEN -1 ELSE 1 END * coalesce((t.value ->> 'amount')::numeric, 0))
+      FROM daybook.impacts i
+      JOIN daybook.documents d ON d.org_id = i.org_id AND d.id = i.document_id
+     CROSS JOIN LATERAL jsonb_array_elements(CASE jsonb_typeof(d.content -> 'taxes') WHEN 'array' THEN d.content -> 'taxes' END) t
+     WHERE i.org_id = live_taxes.org_id AND i.posting_date BETWEEN from_day AND to_day AND i.kind = 'post' AND i.entry_count > 0
+       AND NOT EXISTS (SELECT FROM daybook.impacts x WHERE x.org_id = i.org_id AND x.document_id = i.document_id AND x.seq = i.seq + 1)
+     GROUP BY 1, 2, 3, 4, 5, 6, 7, 8;
 END
 $$;
 
@@ -3950,7 +4092,6 @@ CREATE FUNCTION daybook.lock_class(name text) RETURNS integer
         WHEN 'fleets'               THEN 1684109681
         WHEN 'workers'              THEN 1684109682
         WHEN 'job limits'           THEN 1684109683
-        WHEN 'reconciliations'      THEN 1684109684
     END
 $$;
 
@@ -4138,125 +4279,6 @@ BEGIN
 END
 $$;
 
--- Name: match_open_items(text, text[], text); Type: FUNCTION; Schema: daybook; Owner: -
-
-CREATE FUNCTION daybook.match_open_items(org_id text, rules text[] DEFAULT '{reference,number,amount}'::text[], actor text DEFAULT SESSION_USER) RETURNS TABLE(document_id text, other_id text, matched_by text, group_id bigint, account_code text, currency text, amount numeric)
-    LANGUAGE plpgsql
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $$
-#variable_conflict use_column
-BEGIN
-    IF coalesce(match_open_items.actor, '') = '' THEN
-        RAISE EXCEPTION 'who matches them is missing' USING ERRCODE = 'DB010';
-    END IF;
-    PERFORM pg_advisory_xact_lock(daybook.lock_class('reconciliations'), hashtext(match_open_items.org_id));
-    FOREACH matched_by IN ARRAY coalesce(rules, '{}') LOOP
-        FOR document_id, other_id, account_code, currency, amount IN
-            SELECT m.document_id, m.other_id, m.account_code, m.currency, m.amount
-              FROM daybook.matching_items(match_open_items.org_id, match_open_items.matched_by) m ORDER BY 1, 2, 3, 4
-        LOOP
-            group_id := daybook.link_documents(match_open_items.org_id, match_open_items.document_id, match_open_items.other_id,
-                match_open_items.matched_by, match_open_items.actor);
-            RETURN NEXT;
-        END LOOP;
-    END LOOP;
-END
-$$;
-
--- Name: FUNCTION match_open_items(org_id text, rules text[], actor text); Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON FUNCTION daybook.match_open_items(org_id text, rules text[], actor text) IS 'Puts documents together whose open items belong together by the rules reference, number and amount, in the order given, and returns them';
-
--- Name: match_open_items_job(jsonb); Type: FUNCTION; Schema: daybook; Owner: -
-
-CREATE FUNCTION daybook.match_open_items_job(argument jsonb) RETURNS jsonb
-    LANGUAGE sql
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $$
-    SELECT jsonb_build_object('matched', count(*))
-      FROM daybook.match_open_items(current_setting('daybook.org_id'),
-               coalesce((SELECT array_agg(r) FROM jsonb_array_elements_text(argument -> 'rules') r), '{reference,number,amount}'), 'a scheduled job')
-$$;
-
--- Name: FUNCTION match_open_items_job(argument jsonb); Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON FUNCTION daybook.match_open_items_job(argument jsonb) IS 'match_open_items as a function of jobs of the type db_function';
-
--- Name: matching_items(text, text); Type: FUNCTION; Schema: daybook; Owner: -
-
-CREATE FUNCTION daybook.matching_items(org_id text, rule text) RETURNS TABLE(document_id text, other_id text, account_code text, currency text, amount numeric)
-    LANGUAGE plpgsql STABLE
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $$
-#variable_conflict use_column
-DECLARE
-    _org CONSTANT text := matching_items.org_id;
-BEGIN
-    IF rule = 'amount' THEN
-        RETURN QUERY
-        SELECT min(o.document_id) FILTER (WHERE o.open_amount < 0), min(o.document_id) FILTER (WHERE o.open_amount > 0),
-               o.account_code, o.currency, abs(o.open_amount)
-          FROM daybook.open_items(_org) o
-         WHERE o.counterparty <> ''
-         GROUP BY o.account_code, o.currency, o.counterparty, abs(o.open_amount)
-        HAVING count(*) = 2 AND sum(o.open_amount) = 0;
-    ELSIF rule = 'number' THEN
-        RETURN QUERY
-        WITH open AS MATERIALIZED (
-            SELECT * FROM daybook.open_items(_org)
-        ), texts AS (
-            SELECT o.document_id, o.account_code, o.currency, o.open_amount,
-                   string_to_array(daybook.words_of(concat_ws(' / ', d.content ->> 'number', d.content -> 'attributes' ->> 'text',
-                       d.content -> 'attributes' ->> 'reference', d.content -> 'attributes' ->> 'end_to_end')), ' ') AS words
-              FROM open o JOIN daybook.documents d ON d.org_id = _org AND d.id = o.document_id
-             WHERE o.type NOT IN ('invoice', 'credit_note')
-        ), named AS (
-            SELECT DISTINCT t.document_id, t.account_code, t.currency, t.open_amount, array_to_string(t.words[f.n:f.n + k.n], ' ') AS number
-              FROM texts t
-             CROSS JOIN LATERAL generate_series(1, least(cardinality(t.words), 100)) AS f (n)
-             CROSS JOIN generate_series(0, 4) AS k (n)
-             WHERE f.n + k.n <= cardinality(t.words)
-        ), pairs AS (
-            SELECT n.document_id, o.document_id AS other_id, n.account_code, n.currency, abs(n.open_amount) AS amount,
-                   count(*) OVER (PARTITION BY n.document_id, n.account_code, n.currency) AS others,
-                   count(*) OVER (PARTITION BY o.document_id, o.account_code, o.currency) AS ones
-              FROM named n
-              JOIN open o ON o.account_code = n.account_code AND o.currency = n.currency AND o.open_amount = -n.open_amount
-               AND daybook.words_of(o.number) = n.number AND o.document_id <> n.document_id
-             WHERE octet_length(n.number) >= 3 AND o.type IN ('invoice', 'credit_note', 'journal')
-        )
-        SELECT p.document_id, p.other_id, p.account_code, p.currency, p.amount FROM pairs p WHERE p.others = 1 AND p.ones = 1;
-    ELSIF rule = 'reference' THEN
-        RETURN QUERY
-        WITH refers AS MATERIALIZED (
-            SELECT DISTINCT o.document_id, o.account_code, o.currency, abs(o.open_amount) AS amount, o.counterparty, o.group_id, r.name
-              FROM daybook.open_items(_org) o
-              JOIN daybook.documents d ON d.org_id = _org AND d.id = o.document_id
-             CROSS JOIN LATERAL jsonb_array_elements_text(CASE jsonb_typeof(d.content -> 'refers_to') WHEN 'array' THEN d.content -> 'refers_to' ELSE '[]' END) AS r (name)
-             WHERE d.content ? 'refers_to' AND r.name <> ''
-        ), found AS (
-            SELECT r.*, d.id AS other_id, true AS by_id, d.content ->> 'counterparty' AS party
-              FROM refers r JOIN daybook.documents d ON d.org_id = _org AND d.id = r.name
-             UNION ALL
-            SELECT r.*, d.id, false, d.content ->> 'counterparty'
-              FROM refers r JOIN daybook.documents d ON d.org_id = _org AND d.content ->> 'number' = r.name
-        ), fitting AS (
-            SELECT f.*, count(*) FILTER (WHERE NOT f.by_id) OVER (PARTITION BY f.document_id, f.account_code, f.currency, f.name) AS of_number
-              FROM found f
-             WHERE f.other_id <> f.document_id AND (f.by_id OR coalesce(f.party, '') = f.counterparty OR coalesce(f.party, '') = '' OR f.counterparty = '')
-               AND EXISTS (SELECT FROM daybook.impacts i JOIN daybook.entries e ON e.impact_id = i.id
-                            WHERE i.org_id = _org AND i.document_id = f.other_id AND e.account_code = f.account_code AND e.currency = f.currency)
-        )
-        SELECT DISTINCT f.document_id, f.other_id, f.account_code, f.currency, f.amount
-          FROM fitting f
-          LEFT JOIN daybook.reconciled r ON r.org_id = _org AND r.document_id = f.other_id
-         WHERE (f.by_id OR f.of_number = 1) AND (f.group_id = r.group_id) IS NOT TRUE;
-    ELSE
-        RAISE EXCEPTION 'rule % is not known', rule USING ERRCODE = 'DB010', HINT = 'the rules are reference, number and amount';
-    END IF;
-END
-$$;
-
 -- Name: may_admit(); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.may_admit() RETURNS boolean
@@ -4302,17 +4324,6 @@ BEGIN
     RETURN merged;
 END
 $_$;
-
--- Name: minor_digits(text); Type: FUNCTION; Schema: daybook; Owner: -
-
-CREATE FUNCTION daybook.minor_digits(currency text) RETURNS integer
-    LANGUAGE sql IMMUTABLE PARALLEL SAFE
-    AS $$
-    SELECT CASE WHEN currency = ANY ('{BIF,CLP,DJF,GNF,ISK,JPY,KMF,KRW,PYG,RWF,UGX,UYI,VND,VUV,XAF,XOF,XPF,ADP,BEF,BYB,BYR,ESP,GRD,ITL,LUF,MGF,PTE,ROL,TPE,TRL}') THEN 0
-                WHEN currency = ANY ('{BHD,IQD,JOD,KWD,LYD,OMR,TND}') THEN 3
-                WHEN currency = ANY ('{CLF,UYW}') THEN 4
-                ELSE 2 END
-$$;
 
 -- Name: move_queue(text, integer); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -4484,19 +4495,6 @@ $$;
 -- Name: FUNCTION notification_stats(p_org_id text, p_time_zone text, OUT pending bigint, OUT processing bigint, OUT completed bigint, OUT failed bigint, OUT todays_sent bigint); Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON FUNCTION daybook.notification_stats(p_org_id text, p_time_zone text, OUT pending bigint, OUT processing bigint, OUT completed bigint, OUT failed bigint, OUT todays_sent bigint) IS 'Counts jobs of the types email, sms and notification, of an organization or of all (null): pending also those that are to be tried again, failed the dead letters, todays_sent those completed since midnight in the time zone';
-
--- Name: open_items(text, date); Type: FUNCTION; Schema: daybook; Owner: -
-
-CREATE FUNCTION daybook.open_items(org_id text, until date DEFAULT NULL::date) RETURNS TABLE(document_id text, account_code text, currency text, role text, type text, direction text, number text, counterparty text, issue_date date, due_date date, amount numeric, open_amount numeric, group_id bigint)
-    LANGUAGE sql STABLE
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $$
-    SELECT * FROM daybook.items_until(open_items.org_id, open_items.until, NULL, false)
-$$;
-
--- Name: FUNCTION open_items(org_id text, until date); Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON FUNCTION daybook.open_items(org_id text, until date) IS 'What is open on a day (null: of all that is posted) of each document on accounts of receivables, payables and advances: debits less credits, in minor units';
 
 -- Name: open_twin(daybook.jobs); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -4722,6 +4720,35 @@ $$;
 
 COMMENT ON FUNCTION daybook.pause_queue(name text, paused boolean) IS 'Pauses a named queue, or, with false, resumes it';
 
+-- Name: plain_tax_differences(text, date, date); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.plain_tax_differences(org_id text, from_day date, to_day date) RETURNS TABLE(document_id text, currency text, stated numeric, posted numeric)
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET plan_cache_mode TO 'force_custom_plan'
+    SET jit TO 'off'
+    SET random_page_cost TO '1.1'
+    SET work_mem TO '64MB'
+    SET enable_sort TO 'off'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    _org   CONSTANT text := plain_tax_differences.org_id;
+    _codes CONSTANT text[] := daybook.tax_accounts(_org);
+BEGIN
+    RETURN QUERY
+    SELECT x.document_id, x.currency, sum(x.stated), sum(x.posted)
+      FROM (SELECT s.document_id, s.currency, CASE s.direction WHEN 'out' THEN s.tax ELSE -s.tax END AS stated, 0 AS posted
+              FROM daybook.stated_taxes(_org, from_day, to_day) s
+             UNION ALL
+            SELECT i.document_id, e.currency, 0, CASE e.side WHEN 'credit' THEN e.amount_minor ELSE -e.amount_minor END
+              FROM daybook.impacts i JOIN daybook.entries e ON e.impact_id = i.id
+             WHERE i.org_id = _org AND i.posting_date BETWEEN from_day AND to_day AND e.account_code = ANY (_codes)) x
+     GROUP BY 1, 2
+    HAVING sum(x.stated) <> sum(x.posted);
+END
+$$;
+
 -- Name: put_step(text, boolean, text, integer, integer, jsonb, boolean, integer, double precision, boolean); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.put_step(job_id text, awaited boolean, name text, place integer, attempt integer, result jsonb, done boolean, round integer, took double precision, again boolean) RETURNS boolean
@@ -4895,48 +4922,6 @@ $$;
 -- Name: FUNCTION reclaim_claimed_jobs(); Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON FUNCTION daybook.reclaim_claimed_jobs() IS 'Ends claims by SQL that were not renewed for 30 seconds: their jobs are due again, or dead letters after their last attempt. claim_jobs calls it';
-
--- Name: reconcile(text, text[], text, text, text); Type: FUNCTION; Schema: daybook; Owner: -
-
-CREATE FUNCTION daybook.reconcile(org_id text, documents text[], reason text DEFAULT ''::text, matched_by text DEFAULT 'hand'::text, actor text DEFAULT SESSION_USER) RETURNS bigint
-    LANGUAGE plpgsql
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $$
-#variable_conflict use_column
-DECLARE
-    _org   CONSTANT text := reconcile.org_id;
-    ids    text[];
-    groups bigint[];
-    target bigint;
-    bad    text;
-BEGIN
-    ids := ARRAY(SELECT DISTINCT u.id FROM unnest(documents) AS u (id) WHERE u.id IS NOT NULL ORDER BY u.id);
-    IF cardinality(ids) < 2 OR reconcile.reason IS NULL OR octet_length(reconcile.reason) > 1000 OR coalesce(reconcile.actor, '') = '' THEN
-        RAISE EXCEPTION 'a group takes two documents at least, a reason of at most 1000 bytes, and who puts them together' USING ERRCODE = 'DB010';
-    END IF;
-    PERFORM pg_advisory_xact_lock(daybook.lock_class('reconciliations'), hashtext(_org));
-    SELECT u.id INTO bad FROM unnest(ids) AS u (id)
-     WHERE NOT EXISTS (SELECT FROM daybook.impacts i JOIN daybook.entries e ON e.impact_id = i.id
-                         JOIN daybook.accounts a ON a.org_id = _org AND a.code = e.account_code AND a.role IN ('receivable', 'payable', 'advance')
-                        WHERE i.org_id = _org AND i.document_id = u.id)
-     LIMIT 1;
-    IF FOUND THEN
-        RAISE EXCEPTION 'document % of organization % has nothing on an account with open items', bad, _org
-            USING ERRCODE = 'DB010', HINT = 'wait until it is posted; accounts have open items by their role: receivable, payable or advance';
-    END IF;
-    groups := ARRAY(SELECT DISTINCT r.group_id FROM daybook.reconciled r WHERE r.org_id = _org AND r.document_id = ANY (ids) ORDER BY 1);
-    target := coalesce(groups[1], nextval('daybook.reconciled_group_seq'));
-    UPDATE daybook.reconciled r SET group_id = target WHERE r.org_id = _org AND r.group_id = ANY (groups[2:]);
-    INSERT INTO daybook.reconciled AS r (org_id, document_id, group_id, matched_by, reason, actor)
-    SELECT _org, u.id, target, reconcile.matched_by, reconcile.reason, reconcile.actor FROM unnest(ids) AS u (id)
-        ON CONFLICT ON CONSTRAINT reconciled_pkey DO NOTHING;
-    RETURN target;
-END
-$$;
-
--- Name: FUNCTION reconcile(org_id text, documents text[], reason text, matched_by text, actor text); Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON FUNCTION daybook.reconcile(org_id text, documents text[], reason text, matched_by text, actor text) IS 'Puts documents, and the groups that they are in, into one group, and returns its number';
 
 -- Name: refuse_change(); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -5797,6 +5782,40 @@ $_$;
 
 COMMENT ON FUNCTION daybook.start_job_worker(worker text, types text[], fleet text, versions integer[], max_attempts integer[], timeouts double precision[], owner text, parallel integer) IS 'Puts a worker that claims jobs by SQL on record, with the types that it has handlers for. Call it when the worker starts';
 
+-- Name: stated_taxes(text, date, date); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.stated_taxes(org_id text, from_day date, to_day date) RETURNS TABLE(document_id text, currency text, direction text, country text, category text, code text, rate numeric, documents integer, base numeric, tax numeric)
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET plan_cache_mode TO 'force_custom_plan'
+    SET jit TO 'off'
+    SET random_page_cost TO '1.1'
+    SET work_mem TO '64MB'
+    SET enable_sort TO 'off'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    _org CONSTANT text := stated_taxes.org_id;
+    -- The days are of one kept span, or of none.
+    _kept CONSTANT boolean := EXISTS (SELECT FROM daybook.closed_sum_spans k WHERE k.org_id = _org AND from_day BETWEEN k.starts_on AND k.ends_on);
+BEGIN
+    RETURN QUERY
+    SELECT l.document_id, l.currency, l.direction, l.country, l.category, l.code, l.rate, 1, l.base, l.tax
+      FROM daybook.live_taxes(_org, from_day, to_day) l WHERE NOT _kept
+     UNION ALL
+    SELECT i.document_id, k.currency, k.direction, k.country, k.category, k.code, k.rate, 1, k.base, k.tax
+      FROM daybook.impacts i JOIN daybook.closed_taxes k ON k.impact_id = i.id
+     WHERE i.org_id = _org AND i.posting_date BETWEEN from_day AND to_day
+       AND (_kept OR EXISTS (SELECT FROM daybook.impacts x WHERE x.org_id = _org AND x.document_id = i.document_id AND x.seq = i.seq + 1))
+     UNION ALL
+    SELECT r.document_id, k.currency, k.direction, k.country, k.category, k.code, k.rate, -1, -k.base, -k.tax
+      FROM daybook.impacts r
+      JOIN daybook.impacts p ON p.org_id = _org AND p.document_id = r.document_id AND p.seq = r.previous_seq
+      JOIN daybook.closed_taxes k ON k.impact_id = p.id
+     WHERE r.org_id = _org AND r.posting_date BETWEEN from_day AND to_day AND r.kind = 'reverse';
+END
+$$;
+
 -- Name: states_amount(jsonb); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.states_amount(content jsonb) RETURNS boolean
@@ -5835,6 +5854,15 @@ $$;
 -- Name: FUNCTION stop_job_worker(worker text); Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON FUNCTION daybook.stop_job_worker(worker text) IS 'Puts on record that a worker has stopped, gives back what it holds, uncounted, and returns how many jobs that were';
+
+-- Name: tax_accounts(text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.tax_accounts(org_id text) RETURNS text[]
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    SELECT coalesce(array_agg(a.code ORDER BY a.code), '{}') FROM daybook.accounts a WHERE a.org_id = tax_accounts.org_id AND a.role = 'tax'
+$$;
 
 -- Name: tell_of_ended_job(daybook.jobs, text); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -6032,38 +6060,40 @@ $$;
 
 COMMENT ON FUNCTION daybook.undo_import(import_id bigint, after text, most integer, actor text) IS 'Takes back the next documents of an import. result: removed, reversed (by a worker), restored, or kept (code says why). Call it until it returns fewer than most';
 
--- Name: unreconcile(text, text[], bigint); Type: FUNCTION; Schema: daybook; Owner: -
+-- Name: unkept_parts(text, date, date); Type: FUNCTION; Schema: daybook; Owner: -
 
-CREATE FUNCTION daybook.unreconcile(org_id text, documents text[] DEFAULT NULL::text[], group_id bigint DEFAULT NULL::bigint) RETURNS SETOF text
-    LANGUAGE plpgsql
+CREATE FUNCTION daybook.unkept_parts(org_id text, from_day date, to_day date) RETURNS TABLE(first_day date, last_day date)
+    LANGUAGE sql STABLE
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
-#variable_conflict use_column
-DECLARE
-    _org   CONSTANT text := unreconcile.org_id;
-    groups bigint[];
-BEGIN
-    IF (unreconcile.documents IS NULL) = (unreconcile.group_id IS NULL) THEN
-        RAISE EXCEPTION 'give either documents or a group' USING ERRCODE = 'DB010';
-    END IF;
-    PERFORM pg_advisory_xact_lock(daybook.lock_class('reconciliations'), hashtext(_org));
-    groups := ARRAY(SELECT DISTINCT r.group_id FROM daybook.reconciled r
-                     WHERE r.org_id = _org AND (r.document_id = ANY (unreconcile.documents) OR r.group_id = unreconcile.group_id));
-    RETURN QUERY
-    DELETE FROM daybook.reconciled r
-     WHERE r.org_id = _org AND r.group_id = ANY (groups) AND (r.group_id = unreconcile.group_id OR r.document_id = ANY (unreconcile.documents))
-    RETURNING r.document_id;
-    RETURN QUERY
-    DELETE FROM daybook.reconciled r
-     WHERE r.org_id = _org
-       AND r.group_id IN (SELECT x.group_id FROM daybook.reconciled x WHERE x.org_id = _org AND x.group_id = ANY (groups) GROUP BY x.group_id HAVING count(*) = 1)
-    RETURNING r.document_id;
-END
+    WITH spans AS (
+        SELECT u.first_day, u.last_day FROM daybook.unkept_spans(unkept_parts.org_id, from_day, to_day) u
+    ), cuts AS (
+        SELECT s.first_day AS day, s.last_day FROM spans s
+         UNION
+        SELECT c.day, s.last_day FROM spans s JOIN daybook.closed_sum_spans k ON k.org_id = unkept_parts.org_id
+         CROSS JOIN LATERAL (VALUES (k.starts_on), (k.ends_on + 1)) AS c (day)
+         WHERE c.day > s.first_day AND c.day <= s.last_day
+    )
+    SELECT c.day, coalesce(lead(c.day) OVER (PARTITION BY c.last_day ORDER BY c.day) - 1, c.last_day) FROM cuts c
 $$;
 
--- Name: FUNCTION unreconcile(org_id text, documents text[], group_id bigint); Type: COMMENT; Schema: daybook; Owner: -
+-- Name: unkept_spans(text, date, date); Type: FUNCTION; Schema: daybook; Owner: -
 
-COMMENT ON FUNCTION daybook.unreconcile(org_id text, documents text[], group_id bigint) IS 'Takes documents out of their groups, or dissolves a group, and returns the documents that are in none any more';
+CREATE FUNCTION daybook.unkept_spans(org_id text, from_day date, to_day date) RETURNS TABLE(first_day date, last_day date)
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    WITH kept AS (
+        SELECT k.starts_on, k.ends_on FROM daybook.closed_sum_spans k
+         WHERE k.org_id = unkept_spans.org_id AND k.starts_on >= from_day AND k.ends_on <= to_day
+    )
+    SELECT p.first_day, p.last_day
+      FROM (SELECT coalesce(lag(kept.ends_on) OVER (ORDER BY kept.starts_on) + 1, from_day), kept.starts_on - 1 FROM kept
+             UNION ALL
+            SELECT coalesce(max(kept.ends_on) + 1, from_day), to_day FROM kept) AS p (first_day, last_day)
+     WHERE p.first_day <= p.last_day
+$$;
 
 -- Name: use_configuration(text); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -6072,6 +6102,91 @@ CREATE FUNCTION daybook.use_configuration(org_id text) RETURNS void
     AS $$
     SELECT pg_advisory_xact_lock_shared(daybook.lock_class('configuration groups'), hashtext(use_configuration.org_id) & 63);
 $$;
+
+-- Name: vat_differences(text, date, date); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.vat_differences(org_id text, from_day date DEFAULT NULL::date, to_day date DEFAULT NULL::date) RETURNS TABLE(document_id text, currency text, stated numeric, posted numeric)
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    WITH span AS (
+        SELECT coalesce(from_day, '-infinity') AS first_day, coalesce(to_day, 'infinity') AS last_day
+    ), kept AS (
+        SELECT k.starts_on, k.ends_on, k.tax_accounts = daybook.tax_accounts(vat_differences.org_id) AS same_accounts
+          FROM span JOIN daybook.closed_sum_spans k ON k.starts_on >= span.first_day AND k.ends_on <= span.last_day
+         WHERE k.org_id = vat_differences.org_id
+    ), parts AS (
+        SELECT u.first_day, u.last_day FROM span CROSS JOIN LATERAL daybook.unkept_parts(vat_differences.org_id, span.first_day, span.last_day) u
+         UNION ALL
+        SELECT kept.starts_on, kept.ends_on FROM kept WHERE NOT kept.same_accounts
+    ), differences AS (
+        SELECT k.document_id, k.currency, k.stated, k.posted
+          FROM kept JOIN daybook.closed_tax_differences k ON k.org_id = vat_differences.org_id AND k.starts_on = kept.starts_on
+         WHERE kept.same_accounts
+         UNION ALL
+        SELECT p.document_id, p.currency, p.stated, p.posted
+          FROM parts CROSS JOIN LATERAL daybook.plain_tax_differences(vat_differences.org_id, parts.first_day, parts.last_day) p
+    )
+    SELECT d.document_id, d.currency, sum(d.stated), sum(d.posted)
+      FROM differences d
+     GROUP BY 1, 2
+    HAVING sum(d.stated) <> sum(d.posted)
+     ORDER BY abs(sum(d.stated) - sum(d.posted)) DESC, 1, 2
+$$;
+
+-- Name: FUNCTION vat_differences(org_id text, from_day date, to_day date); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.vat_differences(org_id text, from_day date, to_day date) IS 'Documents whose taxes, as they state them, are not what is posted to accounts with the role tax, in minor units; positive: owed';
+
+-- Name: vat_summary(text, date, date); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.vat_summary(org_id text, from_day date DEFAULT NULL::date, to_day date DEFAULT NULL::date) RETURNS TABLE(kind text, currency text, direction text, country text, category text, code text, rate numeric, account_code text, name text, documents bigint, base numeric, tax numeric)
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    WITH span AS (
+        SELECT coalesce(from_day, '-infinity') AS first_day, coalesce(to_day, 'infinity') AS last_day
+    ), taxes AS (
+        SELECT k.currency, k.direction, k.country, k.category, k.code, k.rate, k.documents, k.base, k.tax
+          FROM span JOIN daybook.closed_sum_spans c ON c.starts_on >= span.first_day AND c.ends_on <= span.last_day
+          JOIN daybook.closed_tax_sums k ON k.org_id = c.org_id AND k.starts_on = c.starts_on
+         WHERE c.org_id = vat_summary.org_id
+         UNION ALL
+        SELECT s.currency, s.direction, s.country, s.category, s.code, s.rate, s.documents, s.base, s.tax
+          FROM span CROSS JOIN LATERAL daybook.unkept_parts(vat_summary.org_id, span.first_day, span.last_day) u
+         CROSS JOIN LATERAL daybook.stated_taxes(vat_summary.org_id, u.first_day, u.last_day) s
+    ), stated AS (
+        SELECT t.currency, t.direction, t.country, t.category, t.code, t.rate, sum(t.documents)::bigint AS documents, sum(t.base) AS base, sum(t.tax) AS tax
+          FROM taxes t GROUP BY 1, 2, 3, 4, 5, 6
+        HAVING sum(t.base) <> 0 OR sum(t.tax) <> 0 OR sum(t.documents) <> 0
+    ), posted AS (
+        SELECT s.currency, a.code, a.name, sum(s.credit - s.debit) AS tax
+          FROM daybook.account_sums(vat_summary.org_id, from_day, to_day) s
+          JOIN daybook.accounts a ON a.org_id = vat_summary.org_id AND a.code = s.account_code AND a.role = 'tax'
+         GROUP BY 1, 2, 3
+    ), totals AS (
+        SELECT x.currency, sum(x.stated) AS stated, sum(x.posted) AS posted
+          FROM (SELECT s.currency, CASE s.direction WHEN 'out' THEN s.tax ELSE -s.tax END AS stated, 0 AS posted FROM stated s
+                 UNION ALL
+                SELECT p.currency, 0, p.tax FROM posted p) x
+         GROUP BY 1
+    )
+    SELECT r.kind, r.currency, r.direction, r.country, r.category, r.code, r.rate, r.account_code, r.name, r.documents, r.base, r.tax
+      FROM (SELECT 1 AS part, 'stated' AS kind, s.currency, s.direction, s.country, s.category, s.code, s.rate, '' AS account_code, '' AS name, s.documents, s.base, s.tax FROM stated s
+             UNION ALL
+            SELECT 2, 'stated_total', t.currency, '', '', '', '', NULL, '', 'Tax that documents state', NULL, NULL, t.stated FROM totals t
+             UNION ALL
+            SELECT 3, 'posted', p.currency, '', '', '', '', NULL, p.code, p.name, NULL, NULL, p.tax FROM posted p
+             UNION ALL
+            SELECT 4, 'posted_total', t.currency, '', '', '', '', NULL, '', 'Tax that is posted', NULL, NULL, t.posted FROM totals t
+             UNION ALL
+            SELECT 5, 'difference', t.currency, '', '', '', '', NULL, '', 'Difference', NULL, NULL, t.stated - t.posted FROM totals t) r
+     ORDER BY r.currency, r.part, r.direction DESC, r.country, r.category, r.rate DESC NULLS LAST, r.code, r.account_code
+$$;
+
+-- Name: FUNCTION vat_summary(org_id text, from_day date, to_day date); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.vat_summary(org_id text, from_day date, to_day date) IS 'Taxes from one day to another: as documents state them by direction, country, category, code and rate, as they are posted to accounts with the role tax, and the difference';
 
 -- Name: versioned_job_slot(text, text, integer); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -6119,14 +6234,6 @@ BEGIN
         PERFORM pg_notify('daybook_tasks', '');
     END IF;
 END
-$$;
-
--- Name: words_of(text); Type: FUNCTION; Schema: daybook; Owner: -
-
-CREATE FUNCTION daybook.words_of(words text) RETURNS text
-    LANGUAGE sql IMMUTABLE PARALLEL SAFE
-    AS $$
-    SELECT trim(both ' ' from regexp_replace(lower(words), '[^[:alnum:]]+', ' ', 'g'))
 $$;
 
 -- Name: work_bulk_batch(text); Type: FUNCTION; Schema: daybook; Owner: -
@@ -8202,6 +8309,115 @@ COMMENT ON COLUMN daybook.bulk_operations.left_open IS 'Those of left_alone that
 
 COMMENT ON COLUMN daybook.bulk_operations.left_queue IS 'Those of left_alone whose named queue was deleted';
 
+-- Name: closed_dimension_sums; Type: TABLE; Schema: daybook; Owner: -
+
+CREATE TABLE daybook.closed_dimension_sums (
+    org_id text NOT NULL COLLATE pg_catalog."C",
+    starts_on date NOT NULL,
+    account_code text NOT NULL COLLATE pg_catalog."C",
+    currency text NOT NULL,
+    year_end boolean NOT NULL,
+    dimensions jsonb NOT NULL,
+    debit numeric NOT NULL,
+    credit numeric NOT NULL
+);
+
+-- Name: TABLE closed_dimension_sums; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON TABLE daybook.closed_dimension_sums IS 'closed_sums of the entries that have dimensions, by all of these';
+
+-- Name: closed_sum_spans; Type: TABLE; Schema: daybook; Owner: -
+
+CREATE TABLE daybook.closed_sum_spans (
+    org_id text NOT NULL COLLATE pg_catalog."C",
+    starts_on date NOT NULL,
+    ends_on date NOT NULL,
+    tax_accounts text[] NOT NULL COLLATE pg_catalog."C",
+    kept_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT closed_sum_spans_check CHECK ((starts_on <= ends_on))
+);
+
+-- Name: TABLE closed_sum_spans; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON TABLE daybook.closed_sum_spans IS 'Closed days whose sums are kept, so that a statement need not read their entries';
+
+-- Name: COLUMN closed_sum_spans.tax_accounts; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.closed_sum_spans.tax_accounts IS 'The accounts that had the role tax: closed_tax_differences holds for these';
+
+-- Name: closed_sums; Type: TABLE; Schema: daybook; Owner: -
+
+CREATE TABLE daybook.closed_sums (
+    org_id text NOT NULL COLLATE pg_catalog."C",
+    starts_on date NOT NULL,
+    account_code text NOT NULL COLLATE pg_catalog."C",
+    currency text NOT NULL,
+    year_end boolean NOT NULL,
+    debit numeric NOT NULL,
+    credit numeric NOT NULL
+);
+
+-- Name: TABLE closed_sums; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON TABLE daybook.closed_sums IS 'What was posted to an account on closed days, in minor units';
+
+-- Name: COLUMN closed_sums.year_end; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.closed_sums.year_end IS 'Posted by a year-end close: the income statement leaves it out';
+
+-- Name: closed_tax_differences; Type: TABLE; Schema: daybook; Owner: -
+
+CREATE TABLE daybook.closed_tax_differences (
+    org_id text NOT NULL COLLATE pg_catalog."C",
+    starts_on date NOT NULL,
+    document_id text NOT NULL COLLATE pg_catalog."C",
+    currency text NOT NULL,
+    stated numeric NOT NULL,
+    posted numeric NOT NULL
+);
+
+-- Name: TABLE closed_tax_differences; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON TABLE daybook.closed_tax_differences IS 'Documents of closed days that stated another tax than was posted, in minor units; positive: owed';
+
+-- Name: closed_tax_sums; Type: TABLE; Schema: daybook; Owner: -
+
+CREATE TABLE daybook.closed_tax_sums (
+    org_id text NOT NULL COLLATE pg_catalog."C",
+    starts_on date NOT NULL,
+    currency text NOT NULL,
+    direction text NOT NULL,
+    country text NOT NULL,
+    category text NOT NULL,
+    code text NOT NULL,
+    rate numeric NOT NULL,
+    documents bigint NOT NULL,
+    base numeric NOT NULL,
+    tax numeric NOT NULL
+);
+
+-- Name: TABLE closed_tax_sums; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON TABLE daybook.closed_tax_sums IS 'What documents stated of taxes on closed days, in minor units';
+
+-- Name: closed_taxes; Type: TABLE; Schema: daybook; Owner: -
+
+CREATE TABLE daybook.closed_taxes (
+    impact_id bigint NOT NULL,
+    currency text NOT NULL,
+    direction text NOT NULL,
+    country text NOT NULL,
+    category text NOT NULL,
+    code text NOT NULL,
+    rate numeric NOT NULL,
+    base numeric NOT NULL,
+    tax numeric NOT NULL
+);
+
+-- Name: TABLE closed_taxes; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON TABLE daybook.closed_taxes IS 'What documents stated of taxes when the days of their impacts were closed, in minor units';
+
 -- Name: confirmations; Type: TABLE; Schema: daybook; Owner: -
 
 CREATE TABLE daybook.confirmations (
@@ -9048,75 +9264,6 @@ WITH (fillfactor='20', autovacuum_vacuum_threshold='1000', autovacuum_vacuum_sca
 
 COMMENT ON TABLE daybook.queue_rates IS 'How many attempts could begin at a time, of each queue with a rate that was leased from';
 
--- Name: rates; Type: TABLE; Schema: daybook; Owner: -
-
-CREATE TABLE daybook.rates (
-    org_id text NOT NULL COLLATE pg_catalog."C",
-    currency text NOT NULL,
-    valid_on date NOT NULL,
-    rate numeric NOT NULL,
-    source text DEFAULT ''::text NOT NULL,
-    actor text DEFAULT SESSION_USER NOT NULL,
-    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    CONSTRAINT rates_currency_check CHECK ((currency ~ '^[A-Z]{3}$'::text)),
-    CONSTRAINT rates_rate_check CHECK (((rate > (0)::numeric) AND (rate < '1000000000000'::numeric))),
-    CONSTRAINT rates_source_check CHECK ((octet_length(source) <= 255)),
-    CONSTRAINT rates_valid_on_check CHECK (daybook.is_bookable(valid_on))
-);
-
--- Name: TABLE rates; Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON TABLE daybook.rates IS 'What currencies were worth in an organization''s own one';
-
--- Name: COLUMN rates.rate; Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON COLUMN daybook.rates.rate IS 'Units of the own currency for one of this currency, such as 0.92 (EUR for one USD)';
-
--- Name: COLUMN rates.source; Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON COLUMN daybook.rates.source IS 'Where the rate is from, such as a central bank';
-
--- Name: reconciled; Type: TABLE; Schema: daybook; Owner: -
-
-CREATE TABLE daybook.reconciled (
-    org_id text NOT NULL COLLATE pg_catalog."C",
-    document_id text NOT NULL COLLATE pg_catalog."C",
-    group_id bigint NOT NULL,
-    matched_by text NOT NULL,
-    reason text DEFAULT ''::text NOT NULL,
-    actor text NOT NULL,
-    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    CONSTRAINT reconciled_document_id_check CHECK (((document_id <> ''::text) AND (octet_length(document_id) <= 255))),
-    CONSTRAINT reconciled_matched_by_check CHECK ((matched_by = ANY (ARRAY['hand'::text, 'reference'::text, 'number'::text, 'amount'::text]))),
-    CONSTRAINT reconciled_org_id_check CHECK (((org_id <> ''::text) AND (octet_length(org_id) <= 255))),
-    CONSTRAINT reconciled_reason_check CHECK ((octet_length(reason) <= 1000))
-);
-
--- Name: TABLE reconciled; Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON TABLE daybook.reconciled IS 'The documents that are in a group: an invoice with its payments, credit notes, refunds and deposits';
-
--- Name: COLUMN reconciled.matched_by; Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON COLUMN daybook.reconciled.matched_by IS 'hand: a person; reference: a document refers to another; number: a payment names a document''s number, and the amount is equal; amount: the counterparty and the amount are equal';
-
--- Name: COLUMN reconciled.actor; Type: COMMENT; Schema: daybook; Owner: -
-
-COMMENT ON COLUMN daybook.reconciled.actor IS 'Who put the document into the group';
-
--- Name: reconciled_group_seq; Type: SEQUENCE; Schema: daybook; Owner: -
-
-CREATE SEQUENCE daybook.reconciled_group_seq
-    START WITH 1
-    INCREMENT BY 1
-    NO MINVALUE
-    NO MAXVALUE
-    CACHE 1;
-
--- Name: reconciled_group_seq; Type: SEQUENCE OWNED BY; Schema: daybook; Owner: -
-
-ALTER SEQUENCE daybook.reconciled_group_seq OWNED BY daybook.reconciled.group_id;
-
 -- Name: rule_sets; Type: TABLE; Schema: daybook; Owner: -
 
 CREATE TABLE daybook.rule_sets (
@@ -9531,6 +9678,21 @@ ALTER TABLE ONLY daybook.bulk_batches
 ALTER TABLE ONLY daybook.bulk_operations
     ADD CONSTRAINT bulk_operations_pkey PRIMARY KEY (id);
 
+-- Name: closed_sum_spans closed_sum_spans_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.closed_sum_spans
+    ADD CONSTRAINT closed_sum_spans_pkey PRIMARY KEY (org_id, starts_on);
+
+-- Name: closed_sums closed_sums_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.closed_sums
+    ADD CONSTRAINT closed_sums_pkey PRIMARY KEY (org_id, starts_on, account_code, currency, year_end);
+
+-- Name: closed_tax_differences closed_tax_differences_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.closed_tax_differences
+    ADD CONSTRAINT closed_tax_differences_pkey PRIMARY KEY (org_id, starts_on, document_id, currency);
+
 -- Name: confirmations confirmations_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
 
 ALTER TABLE ONLY daybook.confirmations
@@ -9701,16 +9863,6 @@ ALTER TABLE ONLY daybook.queue_rates
 ALTER TABLE ONLY daybook.queues
     ADD CONSTRAINT queues_pkey PRIMARY KEY (name);
 
--- Name: rates rates_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
-
-ALTER TABLE ONLY daybook.rates
-    ADD CONSTRAINT rates_pkey PRIMARY KEY (org_id, currency, valid_on);
-
--- Name: reconciled reconciled_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
-
-ALTER TABLE ONLY daybook.reconciled
-    ADD CONSTRAINT reconciled_pkey PRIMARY KEY (org_id, document_id);
-
 -- Name: rule_sets rule_sets_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
 
 ALTER TABLE ONLY daybook.rule_sets
@@ -9840,6 +9992,18 @@ CREATE INDEX archives_org_ids ON daybook.archives USING gin (org_ids);
 
 CREATE INDEX bulk_operations_open ON daybook.bulk_operations USING btree (updated_at) WHERE (finished_at IS NULL);
 
+-- Name: closed_dimension_sums_span; Type: INDEX; Schema: daybook; Owner: -
+
+CREATE INDEX closed_dimension_sums_span ON daybook.closed_dimension_sums USING btree (org_id, starts_on);
+
+-- Name: closed_tax_sums_span; Type: INDEX; Schema: daybook; Owner: -
+
+CREATE INDEX closed_tax_sums_span ON daybook.closed_tax_sums USING btree (org_id, starts_on);
+
+-- Name: closed_taxes_impact; Type: INDEX; Schema: daybook; Owner: -
+
+CREATE INDEX closed_taxes_impact ON daybook.closed_taxes USING btree (impact_id);
+
 -- Name: console_sessions_expires_at; Type: INDEX; Schema: daybook; Owner: -
 
 CREATE INDEX console_sessions_expires_at ON daybook.console_sessions USING btree (expires_at);
@@ -9963,10 +10127,6 @@ CREATE INDEX organizations_own ON daybook.organizations USING btree (id) WHERE (
 -- Name: organizations_paused; Type: INDEX; Schema: daybook; Owner: -
 
 CREATE INDEX organizations_paused ON daybook.organizations USING btree (id) WHERE (paused_at IS NOT NULL);
-
--- Name: reconciled_group; Type: INDEX; Schema: daybook; Owner: -
-
-CREATE INDEX reconciled_group ON daybook.reconciled USING btree (org_id, group_id);
 
 -- Name: webhook_deliveries_org_id; Type: INDEX; Schema: daybook; Owner: -
 
@@ -10100,6 +10260,14 @@ CREATE TRIGGER periods_changed AFTER INSERT OR DELETE OR UPDATE ON daybook.perio
 
 CREATE TRIGGER periods_check BEFORE INSERT OR DELETE OR UPDATE ON daybook.periods FOR EACH ROW EXECUTE FUNCTION daybook.check_periods();
 
+-- Name: periods periods_forget_sums; Type: TRIGGER; Schema: daybook; Owner: -
+
+CREATE TRIGGER periods_forget_sums AFTER INSERT OR DELETE OR UPDATE ON daybook.periods FOR EACH ROW EXECUTE FUNCTION daybook.forget_sums_of_periods();
+
+-- Name: periods periods_keep_sums; Type: TRIGGER; Schema: daybook; Owner: -
+
+CREATE CONSTRAINT TRIGGER periods_keep_sums AFTER INSERT OR DELETE OR UPDATE ON daybook.periods DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION daybook.keep_sums_of_periods();
+
 -- Name: jobs waiting_goes; Type: TRIGGER; Schema: daybook; Owner: -
 
 CREATE TRIGGER waiting_goes AFTER DELETE ON daybook.jobs REFERENCING OLD TABLE AS removed FOR EACH STATEMENT EXECUTE FUNCTION daybook.forget_waits();
@@ -10129,6 +10297,26 @@ ALTER TABLE ONLY daybook.accounts
 
 ALTER TABLE ONLY daybook.bulk_batches
     ADD CONSTRAINT bulk_batches_operation_id_fkey FOREIGN KEY (operation_id) REFERENCES daybook.bulk_operations(id) ON DELETE CASCADE;
+
+-- Name: closed_dimension_sums closed_dimension_sums_org_id_starts_on_fkey; Type: FK CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.closed_dimension_sums
+    ADD CONSTRAINT closed_dimension_sums_org_id_starts_on_fkey FOREIGN KEY (org_id, starts_on) REFERENCES daybook.closed_sum_spans(org_id, starts_on) ON DELETE CASCADE;
+
+-- Name: closed_sums closed_sums_org_id_starts_on_fkey; Type: FK CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.closed_sums
+    ADD CONSTRAINT closed_sums_org_id_starts_on_fkey FOREIGN KEY (org_id, starts_on) REFERENCES daybook.closed_sum_spans(org_id, starts_on) ON DELETE CASCADE;
+
+-- Name: closed_tax_differences closed_tax_differences_org_id_starts_on_fkey; Type: FK CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.closed_tax_differences
+    ADD CONSTRAINT closed_tax_differences_org_id_starts_on_fkey FOREIGN KEY (org_id, starts_on) REFERENCES daybook.closed_sum_spans(org_id, starts_on) ON DELETE CASCADE;
+
+-- Name: closed_tax_sums closed_tax_sums_org_id_starts_on_fkey; Type: FK CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.closed_tax_sums
+    ADD CONSTRAINT closed_tax_sums_org_id_starts_on_fkey FOREIGN KEY (org_id, starts_on) REFERENCES daybook.closed_sum_spans(org_id, starts_on) ON DELETE CASCADE;
 
 -- Name: confirmations confirmations_impact_id_fkey; Type: FK CONSTRAINT; Schema: daybook; Owner: -
 
@@ -10174,11 +10362,6 @@ ALTER TABLE ONLY daybook.queue_rates
 
 ALTER TABLE ONLY daybook.queues
     ADD CONSTRAINT queues_fleet_fkey FOREIGN KEY (fleet) REFERENCES daybook.fleets(id);
-
--- Name: rates rates_org_id_fkey; Type: FK CONSTRAINT; Schema: daybook; Owner: -
-
-ALTER TABLE ONLY daybook.rates
-    ADD CONSTRAINT rates_org_id_fkey FOREIGN KEY (org_id) REFERENCES daybook.organizations(id);
 
 -- Name: rule_sets rule_sets_org_id_fkey; Type: FK CONSTRAINT; Schema: daybook; Owner: -
 

@@ -284,7 +284,9 @@ UPDATE daybook.impacts SET posting_date = CASE WHEN id = ` + posted + ` THEN dat
 			found := wrong(r)
 			if postings.MatchString(test.damage) { // all are in a period that is closed
 				test.found["closing_hash_differs"] = 1
-				delete(found, "closed_sums_differ") // one finding for each account whose sum it changes
+			}
+			if test.found["closed_sums_differ"] == 0 {
+				delete(found, "closed_sums_differ") // the sums of a closed month show most damages as well
 			}
 			assert.Equal(t, test.found, found)
 			for _, c := range r.Checks {
