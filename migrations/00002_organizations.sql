@@ -22,6 +22,8 @@ CREATE TABLE daybook.organizations (
     rate_seconds    double precision CHECK (rate_seconds BETWEEN 0.001 AND 31536000),
     created_at      timestamptz NOT NULL DEFAULT clock_timestamp(),
     updated_at      timestamptz NOT NULL DEFAULT clock_timestamp(),
+    currency          text CHECK (currency ~ '^[A-Z]{3}$'),
+    exchange_accounts text[] CHECK (cardinality(exchange_accounts) = 3),
     CONSTRAINT rate_has_seconds CHECK ((rate IS NULL) = (rate_seconds IS NULL))
 );
 -- Those that are held back: few, however many organizations there are.
@@ -37,6 +39,9 @@ COMMENT ON COLUMN daybook.organizations.hooks IS
     'The hooks that are called with its postings: only workers that have all of them lease its jobs; null: those of daybook.defaults';
 COMMENT ON COLUMN daybook.organizations.closed_period_policy IS
     'What a document does whose posting date lies in a closed period: fail with PERIOD_CLOSED, or post on the first open day after it';
+COMMENT ON COLUMN daybook.organizations.currency IS 'Its own currency, into which exchange differences are computed; null: none';
+COMMENT ON COLUMN daybook.organizations.exchange_accounts IS
+    'The accounts by which exchange differences were booked last: adjustment, gain, loss; null: none were';
 COMMENT ON COLUMN daybook.organizations.paused_at IS 'Since when nothing of it is leased; null: it is not paused';
 COMMENT ON COLUMN daybook.organizations.max_in_flight IS
     'How many of its jobs may be leased at a time, over all workers; null: any number';

@@ -25,6 +25,32 @@ COMMENT ON COLUMN daybook.reconciled.matched_by IS
     'hand: a person; reference: a document refers to another; number: a payment names a document''s number, and the amount is equal; amount: the counterparty and the amount are equal';
 COMMENT ON COLUMN daybook.reconciled.actor IS 'Who put the document into the group';
 
+-- What a currency was worth in the organization's own one. A day without a rate has that of the
+-- latest day before it.
+CREATE TABLE daybook.rates (
+    org_id     text COLLATE "C" NOT NULL REFERENCES daybook.organizations (id),
+    currency   text NOT NULL CHECK (currency ~ '^[A-Z]{3}$'),
+    valid_on   date NOT NULL CHECK (daybook.is_bookable(valid_on)),
+    rate       numeric NOT NULL CHECK (rate > 0 AND rate < 1e12),
+    source     text NOT NULL DEFAULT '' CHECK (octet_length(source) <= 255),
+    actor      text NOT NULL DEFAULT session_user,
+    created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    PRIMARY KEY (org_id, currency, valid_on)
+);
+COMMENT ON TABLE daybook.rates IS 'What currencies were worth in an organization''s own one';
+COMMENT ON COLUMN daybook.rates.rate IS 'Units of the own currency for one of this currency, such as 0.92 (EUR for one USD)';
+COMMENT ON COLUMN daybook.rates.source IS 'Where the rate is from, such as a central bank';
+
+-- How many decimal digits the minor unit of a currency has: models.MinorDigits says the same.
+CREATE FUNCTION daybook.minor_digits(currency text) RETURNS integer
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$
+    SELECT CASE WHEN currency = ANY ('{BIF,CLP,DJF,GNF,ISK,JPY,KMF,KRW,PYG,RWF,UGX,UYI,VND,VUV,XAF,XOF,XPF,ADP,BEF,BYB,BYR,ESP,GRD,ITL,LUF,MGF,PTE,ROL,TPE,TRL}') THEN 0
+                WHEN currency = ANY ('{BHD,IQD,JOD,KWD,LYD,OMR,TND}') THEN 3
+                WHEN currency = ANY ('{CLF,UYW}') THEN 4
+                ELSE 2 END
+$$;
+
 -- A text YYYY-MM-DD as a date; null: it is none. It never fails: content is written by applications.
 CREATE FUNCTION daybook.day_of(day text) RETURNS date
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -450,11 +476,81 @@ $$;
 COMMENT ON FUNCTION daybook.counterparty_statement IS
     'What a counterparty''s documents have posted on accounts with open items in a span of days, with the balance before and after each; debits less credits, in minor units';
 
+-- What the parts of items in other currencies that pay each other in a group have won (positive) or
+-- lost in the organization's own currency, by what was posted until a day (null: all): the oldest
+-- first, the amount times what the rate of the credit's day is above that of the debit's day. The
+-- difference is null where a rate is missing. Without an own currency there is no row.
+CREATE FUNCTION daybook.exchange_differences(org_id text, until date)
+    RETURNS TABLE (
+        group_id bigint, account_code text, currency text, debit_document text, credit_document text, debit_day date, credit_day date,
+        amount numeric, debit_rate numeric, credit_rate numeric, own_currency text, difference numeric
+    )
+    LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+WITH own AS (
+    SELECT o.currency FROM daybook.organizations o WHERE o.id = exchange_differences.org_id AND o.currency IS NOT NULL
+), items AS MATERIALIZED (
+    SELECT r.group_id, r.document_id, e.account_code, e.currency, max(i.document_date) AS day,
+           sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END) AS amount
+      FROM own
+      JOIN daybook.accounts a ON a.org_id = exchange_differences.org_id AND a.role IN ('receivable', 'payable', 'advance')
+      JOIN daybook.entries e ON e.org_id = exchange_differences.org_id AND e.account_code = a.code AND e.currency <> own.currency
+      JOIN daybook.impacts i ON i.id = e.impact_id AND i.posting_date <= coalesce(exchange_differences.until, date 'infinity')
+      JOIN daybook.reconciled r ON r.org_id = exchange_differences.org_id AND r.document_id = i.document_id
+     GROUP BY r.group_id, r.document_id, e.account_code, e.currency
+    HAVING sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END) <> 0
+), spans AS MATERIALIZED (
+    SELECT i.*, sum(abs(i.amount)) OVER (PARTITION BY i.group_id, i.account_code, i.currency, sign(i.amount) ORDER BY i.day, i.document_id) AS upto
+      FROM items i
+), pairs AS (
+    SELECT d.group_id, d.account_code, d.currency, d.document_id AS debit_document, c.document_id AS credit_document, d.day AS debit_day, c.day AS credit_day,
+           least(d.upto, c.upto) - greatest(d.upto - d.amount, c.upto + c.amount) AS amount
+      FROM spans d
+      JOIN spans c ON c.group_id = d.group_id AND c.account_code = d.account_code AND c.currency = d.currency AND c.amount < 0
+     WHERE d.amount > 0 AND least(d.upto, c.upto) > greatest(d.upto - d.amount, c.upto + c.amount)
+)
+SELECT p.group_id, p.account_code, p.currency, p.debit_document, p.credit_document, p.debit_day, p.credit_day, p.amount, d.rate, c.rate, own.currency,
+       round(p.amount * (c.rate - d.rate) * 10::numeric ^ (daybook.minor_digits(own.currency) - daybook.minor_digits(p.currency)))
+  FROM pairs p
+ CROSS JOIN own
+  LEFT JOIN LATERAL (SELECT x.rate FROM daybook.rates x WHERE x.org_id = exchange_differences.org_id AND x.currency = p.currency AND x.valid_on <= p.debit_day
+                      ORDER BY x.valid_on DESC LIMIT 1) d ON true
+  LEFT JOIN LATERAL (SELECT x.rate FROM daybook.rates x WHERE x.org_id = exchange_differences.org_id AND x.currency = p.currency AND x.valid_on <= p.credit_day
+                      ORDER BY x.valid_on DESC LIMIT 1) c ON true
+$$;
+COMMENT ON FUNCTION daybook.exchange_differences IS
+    'What was won or lost by rates where items in other currencies pay each other in a group until a day (null: all), in minor units of the own currency';
+
+-- What stands on the adjustment account of exchange differences until a day, in minor units of the
+-- own currency, debits less credits: what is posted until then, and the journals of exchange
+-- differences of these days that are posted later, or not yet.
+CREATE FUNCTION daybook.exchange_booked(org_id text, adjustment text, until date) RETURNS numeric
+    LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT coalesce((
+               SELECT sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END)
+                 FROM daybook.entries e
+                 JOIN daybook.impacts i ON i.id = e.impact_id
+                 JOIN daybook.organizations o ON o.id = e.org_id
+                WHERE e.org_id = exchange_booked.org_id AND e.account_code = adjustment AND e.currency = o.currency
+                  AND (i.posting_date <= until OR i.document_date <= until AND i.document_id LIKE 'exchange:%')), 0)
+         + coalesce((
+               SELECT sum((j ->> 'amount')::numeric)
+                 FROM daybook.documents d
+                CROSS JOIN LATERAL jsonb_array_elements(d.content -> 'journal' -> 'entries') AS j
+                WHERE d.org_id = exchange_booked.org_id AND d.id >= 'exchange:' AND d.id < 'exchange;' AND d.deleted_at IS NULL AND d.issue_date <= until
+                  AND j ->> 'account' = adjustment
+                  AND NOT EXISTS (SELECT FROM daybook.impacts i WHERE i.org_id = d.org_id AND i.document_id = d.id)), 0)
+$$;
+COMMENT ON FUNCTION daybook.exchange_booked IS
+    'What stands on the adjustment account of exchange differences until a day, with the journals that are not posted yet';
+
 -- +goose StatementEnd
 
 -- +goose Down
+DROP FUNCTION daybook.exchange_booked, daybook.exchange_differences;
 DROP FUNCTION daybook.counterparty_statement, daybook.ageing;
 DROP FUNCTION daybook.match_open_items_job, daybook.match_open_items, daybook.matching_items, daybook.link_documents, daybook.words_of;
 DROP FUNCTION daybook.unreconcile, daybook.reconcile, daybook.items_of_document, daybook.open_items, daybook.items_until;
-DROP TABLE daybook.reconciled;
-DROP FUNCTION daybook.day_of;
+DROP TABLE daybook.rates, daybook.reconciled;
+DROP FUNCTION daybook.day_of, daybook.minor_digits;

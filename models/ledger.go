@@ -200,6 +200,11 @@ type Organization struct {
 	Source *string `gorm:"column:source" json:"source,omitempty"`
 	// Hooks names the hooks that are called with its postings; nil: the default of all organizations.
 	Hooks *Words `gorm:"column:hooks" json:"hooks,omitempty"`
+	// Currency is its own, into which exchange differences are computed; nil: none.
+	Currency *string `gorm:"column:currency" json:"currency,omitempty"`
+	// ExchangeAccounts are the accounts by which exchange differences were booked last: adjustment,
+	// gain, loss; nil: none were.
+	ExchangeAccounts *Words `gorm:"column:exchange_accounts" json:"exchange_accounts,omitempty"`
 }
 
 // TableName implements GORM's Tabler.

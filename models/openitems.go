@@ -105,3 +105,33 @@ type CounterpartyLine struct {
 	// Open is what is open of the document on the last day.
 	Open *big.Int
 }
+
+// CurrencyRate is one row of daybook.rates: what a currency was worth in an organization's own one
+// from a day on, until the next rate.
+type CurrencyRate struct {
+	Currency string
+	ValidOn  Date
+	// Rate is a decimal number: units of the own currency for one of Currency, such as 0.92.
+	Rate string
+	// Source is where the rate is from, such as a central bank.
+	Source string
+	// Actor is who set it.
+	Actor string
+}
+
+// ExchangeDifference is what two items in another currency that pay each other in a group have won
+// or lost by rates.
+type ExchangeDifference struct {
+	GroupID                       int64
+	Account                       string
+	Currency                      string
+	DebitDocument, CreditDocument string
+	DebitDay, CreditDay           Date
+	// Amount is in minor units of Currency.
+	Amount *big.Int
+	// DebitRate and CreditRate are those of the two days; empty: there is none.
+	DebitRate, CreditRate string
+	// Difference is in minor units of the own currency, positive where it is a gain; nil: a rate is
+	// missing.
+	Difference *big.Int
+}

@@ -69,9 +69,9 @@ var own = []string{
 	"daybook.job_workflows",
 	"daybook.webhook_deliveries", "daybook.accounting_returns", "daybook.imports", "daybook.import_documents",
 	"daybook.closings",
-	"daybook.reconciled",
 	"daybook.closed_sum_spans", "daybook.closed_sums", "daybook.closed_dimension_sums", "daybook.closed_taxes",
 	"daybook.closed_tax_sums", "daybook.closed_tax_differences",
+	"daybook.reconciled", "daybook.rates",
 	"queues.task", "queues.task_lease", "queues.task_completed", "queues.error", "queues.open_task", "queues.task_cursor",
 }
 

@@ -63,6 +63,7 @@ GRANT UPDATE ON daybook.imports, daybook.import_documents TO daybook_operator, d
 GRANT EXECUTE ON FUNCTION daybook.remove_unposted_document TO daybook_operator, daybook_server;
 -- Which documents belong together: people say so, and jobs of workers find it out.
 GRANT INSERT, UPDATE, DELETE ON daybook.reconciled TO daybook_operator, daybook_worker, daybook_server;
+GRANT INSERT, UPDATE, DELETE ON daybook.rates TO daybook_operator, daybook_server;
 GRANT USAGE ON SEQUENCE daybook.reconciled_group_seq TO daybook_operator, daybook_worker, daybook_server;
 -- All columns of a job except those that say which attempt completed it.
 GRANT INSERT (

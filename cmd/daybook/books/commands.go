@@ -11,7 +11,7 @@ import (
 func Commands(a *cli.App) []*cobra.Command {
 	return []*cobra.Command{
 		importCommand(a), accountsCommand(a), rulesCommand(a), periodsCommand(a), entriesCommand(a),
-		openItemsCommand(a),
+		openItemsCommand(a), ratesCommand(a), exchangeCommand(a),
 		trialBalanceCommand(a), statementCommand(a), yearEndCommand(a), auditCommand(a), exportCommand(a),
 	}
 }

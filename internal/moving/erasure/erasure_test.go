@@ -433,6 +433,7 @@ var harmless = map[string]string{
 	"daybook.defaults": "names of sources and hooks",
 	"daybook.impacts":  "the ledger", "daybook.entries": "the ledger", "daybook.confirmations": "the ledger",
 	"daybook.posted_elsewhere": "accounts and amounts",
+	"daybook.rates":            "rates of currencies",
 	"daybook.reconciled":       "ids of documents, and why they belong together",
 	"daybook.archives":         "files and counts", "daybook.erasures": "the proof",
 	"daybook.closed_sum_spans": "days", "daybook.closed_sums": "sums of the ledger",

@@ -30,6 +30,7 @@ func (c *console) ledger() {
 	c.trialBalance()
 	c.statements()
 	c.accounts()
+	c.rates()
 	c.rules()
 	c.periods()
 }

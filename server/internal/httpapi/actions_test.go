@@ -83,6 +83,7 @@ func TestEveryOperationThatChangesIsInTheLog(t *testing.T) {
 		"/api/queues/{name}/release":                  "",
 		"/api/accounting/jobs/{documentId}/elsewhere": `{"post":"full"}`,
 		"/api/imports/{importId}/undo":                "",
+		"/api/rates":                                  `{"rates":[{"currency":"USD","validOn":"2026-03-31","rate":"1"}]}`,
 		"/api/open-items/match":                       `{}`,
 		"/api/open-items/reconcile":                   `{"documents":["a","b"]}`,
 		"/api/open-items/unreconcile":                 `{"group":1}`,

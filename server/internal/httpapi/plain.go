@@ -89,7 +89,9 @@ func literalPaths(api *huma.OpenAPI) map[string][]string {
 		if strings.Contains(address, "{") {
 			continue
 		}
-		for method, operation := range map[string]*huma.Operation{http.MethodGet: item.Get, http.MethodPost: item.Post} {
+		for method, operation := range map[string]*huma.Operation{
+			http.MethodGet: item.Get, http.MethodPost: item.Post, http.MethodPut: item.Put,
+		} {
 			if operation != nil {
 				paths[address] = append(paths[address], method)
 			}

@@ -144,6 +144,7 @@ func newServer(o Options) (*server, *http.ServeMux) {
 	s.periods()
 	s.openItems()
 	s.statements()
+	s.rates()
 	s.received()
 	s.stats()
 	s.notifications()

@@ -1,0 +1,172 @@
+package books_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/daybook-dev/daybook/admin/books"
+	"github.com/daybook-dev/daybook/internal/dev/pgtest/fixture"
+	"github.com/daybook-dev/daybook/models"
+)
+
+// in is a document in another currency.
+func in(currency string, d *models.Document) *models.Document {
+	d.Currency = currency
+	return d
+}
+
+const fileOfRates = `currency,valid_on,rate,source
+USD,2026-02-28,0.90,ECB
+USD,2026-03-05,0.92,ECB
+USD,2026-03-10,0.88,ECB
+JPY,2026-03-01,0.006,ECB
+`
+
+func (b *bundle) withRates() {
+	b.t.Helper()
+	_, err := books.SetOwnCurrency(b.t.Context(), b.Pool, org, "EUR")
+	require.NoError(b.t, err)
+	rates, err := books.ParseRates([]byte(fileOfRates))
+	require.NoError(b.t, err)
+	changed, err := books.PutRates(b.t.Context(), b.Pool, org, rates)
+	require.NoError(b.t, err)
+	require.EqualValues(b.t, 4, changed)
+	changed, err = books.PutRates(b.t.Context(), b.Pool, org, rates)
+	require.NoError(b.t, err)
+	require.Zero(b.t, changed)
+}
+
+// What was won and lost follows the groups: it is booked once, and taken back when documents are
+// taken apart.
+func TestExchangeDifferences(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.withRates()
+	bill := in("USD", sold(org, "bill", "Sue", 5, 10000))
+	bill.Direction = models.DirectionIn
+	paid := in("USD", pays(org, "paid", "Sue", 20, 10000))
+	paid.Direction = models.DirectionOut
+	fixture.Ready(t, b.Pool, in("USD", sold(org, "a", "Ada", 1, 10000)), in("USD", sold(org, "b", "Ada", 4, 5000)),
+		in("USD", pays(org, "p", "Ada", 6, 12000)), in("USD", pays(org, "q", "Ada", 12, 3000)), bill, paid,
+		in("JPY", sold(org, "j", "Ken", 1, 10000)), in("JPY", pays(org, "k", "Ken", 9, 10000)),
+		sold(org, "own", "Ada", 1, 100), pays(org, "own-p", "Ada", 9, 100))
+	b.work()
+	group := b.reconcile("a", "b", "p", "q")
+	b.reconcile("bill", "paid")
+	b.reconcile("j", "k")
+	b.reconcile("own", "own-p")
+
+	march := models.NewDate(2026, 3, 31)
+	e, err := books.ExchangeDifferences(t.Context(), b.Pool, org, march)
+	require.NoError(t, err)
+	var got []string
+	for _, d := range e.Differences {
+		got = append(got, fmt.Sprintf("%s %s %s-%s %s: %s-%s %s", d.Account, d.Currency, d.DebitDocument, d.CreditDocument, d.Amount,
+			d.CreditRate, d.DebitRate, d.Difference))
+	}
+	assert.Equal(t, []string{
+		"1200 USD a-p 10000: 0.92-0.9 200", "1200 USD b-p 2000: 0.92-0.9 40", "1200 USD b-q 3000: 0.88-0.9 -60",
+		"1600 USD paid-bill 10000: 0.92-0.88 400", "1200 JPY j-k 10000: 0.006-0.006 0",
+	}, got)
+	assert.Equal(t, "580", e.Realised.String())
+	assert.Nil(t, e.ToBook)
+	e, err = books.ExchangeDifferences(t.Context(), b.Pool, org, models.NewDate(2026, 3, 6))
+	require.NoError(t, err)
+	assert.Equal(t, "240", e.Realised.String(), "what was paid by then")
+
+	book := func(until models.Date, accounts ...string) books.ExchangeBooked {
+		o := books.ExchangeBooking{Until: until}
+		if len(accounts) > 0 {
+			o.Adjustment, o.Gain, o.Loss = accounts[0], accounts[1], accounts[2]
+		}
+		done, err := books.BookExchangeDifferences(t.Context(), b.Pool, org, o)
+		require.NoError(t, err)
+		return done
+	}
+	balance := func(account string) int64 { return fixture.Balance(t, b.Pool, org, account, "EUR") }
+	_, err = books.BookExchangeDifferences(t.Context(), b.Pool, org, books.ExchangeBooking{Until: march})
+	require.ErrorIs(t, err, books.ErrInvalid, "without accounts")
+	first := book(march, "1370", "4920", "6960")
+	assert.Equal(t, "exchange:2026-03-31/1", first.DocumentID)
+	assert.Empty(t, book(march).DocumentID, "it is not posted yet, and not booked again")
+	b.work()
+	assert.Equal(t, [3]int64{580, -580, 0}, [3]int64{balance("1370"), balance("4920"), balance("6960")})
+	assert.Empty(t, book(march).DocumentID)
+
+	require.NoError(t, second(books.DissolveGroup(t.Context(), b.Pool, org, group.ID)))
+	assert.Equal(t, "-180", book(march).ToBook.String())
+	b.work()
+	assert.Equal(t, [3]int64{400, -580, 180}, [3]int64{balance("1370"), balance("4920"), balance("6960")})
+	b.reconcile("a", "b", "p", "q")
+	assert.Equal(t, "exchange:2026-03-31/3", book(march).DocumentID)
+	e, err = books.ExchangeDifferences(t.Context(), b.Pool, org, march)
+	require.NoError(t, err)
+	assert.Equal(t, []string{"580", "580", "0"}, []string{e.Realised.String(), e.Booked.String(), e.ToBook.String()})
+}
+
+func TestRates(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	_, err := books.PutRates(t.Context(), b.Pool, org, []models.CurrencyRate{{Currency: "USD", ValidOn: models.NewDate(2026, 3, 1), Rate: "1"}})
+	require.ErrorIs(t, err, books.ErrInvalid, "no own currency")
+	_, err = books.ExchangeDifferences(t.Context(), b.Pool, org, models.Date{})
+	require.ErrorIs(t, err, books.ErrInvalid)
+	b.withRates()
+	own, err := books.OwnCurrency(t.Context(), b.Pool, org)
+	require.NoError(t, err)
+	assert.Equal(t, "EUR", own)
+	_, err = books.SetOwnCurrency(t.Context(), b.Pool, org, "CHF")
+	require.ErrorIs(t, err, books.ErrInvalid, "there are rates in EUR")
+	c, err := books.SetOwnCurrency(t.Context(), b.Pool, org, "EUR")
+	require.NoError(t, err)
+	assert.False(t, c.Changed)
+	list, err := books.Rates(t.Context(), b.Pool, org, books.RatesOptions{Currency: "USD", Limit: 2})
+	require.NoError(t, err)
+	require.Len(t, list, 2)
+	assert.Equal(t, models.CurrencyRate{
+		Currency: "USD", ValidOn: models.NewDate(2026, 3, 10), Rate: "0.88", Source: "ECB", Actor: "an operator",
+	}, list[0])
+	for _, file := range []string{
+		"", "currency,rate\nUSD,1\n", "currency,valid_on,rate,rate\n", "currency,valid_on,rate\nUSD,2026-03-01,0\n",
+		"currency,valid_on,rate\nUSD,2026-03-01,-1\n", "currency,valid_on,rate\nUSD,soon,1\n", "currency,valid_on,rate\nUSD,2026-03-01\n",
+		"currency,valid_on,rate\nXXX,2026-03-01,1\n", "currency,valid_on,rate\nUSD,2026-03-01,1e5\n",
+	} {
+		_, err := books.ParseRates([]byte(file))
+		require.ErrorIs(t, err, books.ErrInvalid, file)
+	}
+	// A rate is missing: nothing is booked, and the error says which.
+	fixture.Ready(t, b.Pool, in("CHF", sold(org, "a", "Ada", 1, 100)), in("CHF", pays(org, "p", "Ada", 6, 100)))
+	b.work()
+	b.reconcile("a", "p")
+	_, err = books.BookExchangeDifferences(t.Context(), b.Pool, org,
+		books.ExchangeBooking{Until: models.NewDate(2026, 3, 31), Adjustment: "1370", Gain: "4920", Loss: "6960"})
+	require.ErrorContains(t, err, "no rate of CHF on 2026-03-01")
+}
+
+// TestMinorDigitsInSQL: the database rounds to the same minor units.
+func TestMinorDigitsInSQL(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	for a := 'A'; a <= 'Z'; a++ {
+		for c := 'A'; c <= 'Z'; c++ {
+			var codes []string
+			var want []int32
+			for d := 'A'; d <= 'Z'; d++ {
+				code := string([]rune{a, c, d})
+				if digits, ok := models.MinorDigits(code); ok {
+					codes, want = append(codes, code), append(want, int32(digits))
+				}
+			}
+			if codes == nil {
+				continue
+			}
+			var got []int32
+			require.NoError(t, b.Pool.QueryRow(t.Context(),
+				`SELECT array_agg(daybook.minor_digits(c) ORDER BY n) FROM unnest($1::text[]) WITH ORDINALITY AS u (c, n)`, codes).Scan(&got))
+			require.Equal(t, want, got, codes)
+		}
+	}
+}
