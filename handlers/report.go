@@ -17,8 +17,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"gocloud.dev/blob"
 
-	"github.com/daybook-dev/daybook/internal/report"
 	"github.com/daybook-dev/daybook/internal/moving/export"
+	"github.com/daybook-dev/daybook/internal/report"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
 	"github.com/daybook-dev/daybook/jobs"

@@ -111,21 +111,36 @@ AS $$
      WHERE p.first_day <= p.last_day
 $$;
 
--- What was posted on days from one to another, from the entries alone. Each call is planned for its
--- days: few impacts are looked up one by one, and many are read in bulk.
-CREATE FUNCTION daybook.entry_sums(org_id text, from_day date, to_day date)
+-- What was posted on days from one to another, from the entries alone; by their dimensions, or by
+-- none (null). Each call is planned for its days. Impacts that were made one after the other have ids
+-- beside each other: then their entries are read as one range, and else looked up by impact. The
+-- bounds of the ids are those of sums, lest PostgreSQL looks for them from the ends of the table.
+CREATE FUNCTION daybook.entry_sums(org_id text, from_day date, to_day date, by_dimensions boolean)
     RETURNS TABLE (account_code text, currency text, year_end boolean, dimensions jsonb, debit numeric, credit numeric)
-    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan SET jit = off
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
+    SET plan_cache_mode = force_custom_plan SET jit = off SET random_page_cost = 1.1 SET work_mem = '64MB' SET enable_sort = off SET enable_nestloop = on
 AS $$
 #variable_conflict use_column
+DECLARE
+    _first bigint;
+    _last  bigint;
+    _n     bigint;
 BEGIN
+    SELECT min(i.id + 0), max(i.id + 0), count(*) INTO _first, _last, _n
+      FROM daybook.impacts i WHERE i.org_id = entry_sums.org_id AND i.posting_date BETWEEN from_day AND to_day;
+    IF _n = 0 THEN
+        RETURN;
+    END IF;
+    IF _last - _first < 4 * _n THEN
+        PERFORM set_config('enable_nestloop', 'off', true);
+    END IF;
     RETURN QUERY
-    SELECT e.account_code, e.currency, e.rule_line_id = 'year-end', e.dimensions,
+    SELECT e.account_code, e.currency, e.rule_line_id = 'year-end', CASE WHEN by_dimensions THEN e.dimensions END,
            coalesce(sum(e.amount_minor) FILTER (WHERE e.side = 'debit'), 0),
            coalesce(sum(e.amount_minor) FILTER (WHERE e.side = 'credit'), 0)
       FROM daybook.impacts i
       JOIN daybook.entries e ON e.impact_id = i.id
-     WHERE i.org_id = entry_sums.org_id AND i.posting_date BETWEEN from_day AND to_day
+     WHERE i.org_id = entry_sums.org_id AND i.posting_date BETWEEN from_day AND to_day AND e.impact_id BETWEEN _first AND _last
      GROUP BY 1, 2, 3, 4;
 END
 $$;
@@ -163,7 +178,7 @@ AS $$
          UNION ALL
         SELECT e.account_code, e.currency, e.year_end, e.dimensions, e.debit, e.credit
           FROM span CROSS JOIN LATERAL daybook.unkept_spans(account_sums.org_id, span.first_day, span.last_day) u
-         CROSS JOIN LATERAL daybook.entry_sums(account_sums.org_id, u.first_day, u.last_day) e
+         CROSS JOIN LATERAL daybook.entry_sums(account_sums.org_id, u.first_day, u.last_day, NOT span.plain) e
     )
     SELECT s.account_code, s.currency, s.year_end, coalesce(s.dimensions ->> by_key, ''), sum(s.debit), sum(s.credit)
       FROM sums s
@@ -240,19 +255,19 @@ AS $$
          GROUP BY 1, 2, 3, 4
     ), results AS (
         SELECT s.currency, s.value, -sum(s.amount) AS amount FROM sums s WHERE s.type IN ('income', 'expense') GROUP BY 1, 2
-    ), of_year AS (
+    ), earlier AS (
         SELECT s.currency, s.value, sum(s.credit - s.debit) AS amount
-          FROM daybook.account_sums(balance_sheet.org_id, date_trunc('year', coalesce(on_day, current_date))::date, on_day, by_key, where_key, where_value) s
+          FROM daybook.account_sums(balance_sheet.org_id, NULL, date_trunc('year', coalesce(on_day, current_date))::date - 1, by_key, where_key, where_value) s
           JOIN daybook.accounts a ON a.org_id = balance_sheet.org_id AND a.code = s.account_code AND a.type IN ('income', 'expense')
          GROUP BY 1, 2
     ), lines AS (
         SELECT (NULL, 'account', s.currency, s.type, '', s.account_code, '', s.value, CASE s.type WHEN 'asset' THEN s.amount ELSE -s.amount END)::daybook.statement_line AS line
           FROM sums s WHERE s.type NOT IN ('income', 'expense')
          UNION ALL
-        SELECT (NULL, 'earlier_result', r.currency, 'equity', '', '', 'Result of earlier years', r.value, r.amount - coalesce(y.amount, 0))::daybook.statement_line
-          FROM results r LEFT JOIN of_year y USING (currency, value)
+        SELECT (NULL, 'earlier_result', e.currency, 'equity', '', '', 'Result of earlier years', e.value, e.amount)::daybook.statement_line FROM earlier e
          UNION ALL
-        SELECT (NULL, 'result', y.currency, 'equity', '', '', 'Result of the year', y.value, y.amount)::daybook.statement_line FROM of_year y
+        SELECT (NULL, 'result', r.currency, 'equity', '', '', 'Result of the year', r.value, r.amount - coalesce(e.amount, 0))::daybook.statement_line
+          FROM results r LEFT JOIN earlier e USING (currency, value)
     ), totals AS (
         SELECT t.* FROM daybook.add_statement_totals(balance_sheet.org_id, (SELECT array_agg(l.line) FROM lines l)) t
     )
@@ -331,7 +346,7 @@ $$;
 -- that of sales, or in, that of purchases; for a payment it is that of the money, so the other one.
 CREATE FUNCTION daybook.live_taxes(org_id text, from_day date, to_day date)
     RETURNS TABLE (document_id text, impact_id bigint, currency text, direction text, country text, category text, code text, rate numeric, base numeric, tax numeric)
-    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan SET jit = off
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan SET jit = off SET random_page_cost = 1.1 SET work_mem = '64MB' SET enable_sort = off
 AS $$
 #variable_conflict use_column
 BEGIN
@@ -355,7 +370,7 @@ $$;
 -- of closed days, as they were at the closing, less what reversals took back of that.
 CREATE FUNCTION daybook.stated_taxes(org_id text, from_day date, to_day date)
     RETURNS TABLE (document_id text, currency text, direction text, country text, category text, code text, rate numeric, documents integer, base numeric, tax numeric)
-    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan SET jit = off
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan SET jit = off SET random_page_cost = 1.1 SET work_mem = '64MB' SET enable_sort = off
 AS $$
 #variable_conflict use_column
 DECLARE
@@ -402,7 +417,7 @@ $$;
 -- the same days, from the documents and entries themselves. Positive amounts are owed.
 CREATE FUNCTION daybook.plain_tax_differences(org_id text, from_day date, to_day date)
     RETURNS TABLE (document_id text, currency text, stated numeric, posted numeric)
-    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan SET jit = off
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan SET jit = off SET random_page_cost = 1.1 SET work_mem = '64MB' SET enable_sort = off
 AS $$
 #variable_conflict use_column
 DECLARE
@@ -639,7 +654,7 @@ BEGIN
         INSERT INTO daybook.closed_sum_spans (org_id, starts_on, ends_on, tax_accounts)
         VALUES (_org, span.starts_on, span.ends_on, daybook.tax_accounts(_org));
         WITH sums AS MATERIALIZED (
-            SELECT * FROM daybook.entry_sums(_org, span.starts_on, span.ends_on)
+            SELECT * FROM daybook.entry_sums(_org, span.starts_on, span.ends_on, true)
         ), dimensions AS (
             INSERT INTO daybook.closed_dimension_sums (org_id, starts_on, account_code, currency, year_end, dimensions, debit, credit)
             SELECT _org, span.starts_on, s.account_code, s.currency, s.year_end, s.dimensions, s.debit, s.credit

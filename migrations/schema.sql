@@ -118,7 +118,7 @@ CREATE FUNCTION daybook.account_sums(org_id text, from_day date DEFAULT NULL::da
          UNION ALL
         SELECT e.account_code, e.currency, e.year_end, e.dimensions, e.debit, e.credit
           FROM span CROSS JOIN LATERAL daybook.unkept_spans(account_sums.org_id, span.first_day, span.last_day) u
-         CROSS JOIN LATERAL daybook.entry_sums(account_sums.org_id, u.first_day, u.last_day) e
+         CROSS JOIN LATERAL daybook.entry_sums(account_sums.org_id, u.first_day, u.last_day, NOT span.plain) e
     )
     SELECT s.account_code, s.currency, s.year_end, coalesce(s.dimensions ->> by_key, ''), sum(s.debit), sum(s.credit)
       FROM sums s
@@ -561,19 +561,19 @@ CREATE FUNCTION daybook.balance_sheet(org_id text, on_day date DEFAULT NULL::dat
          GROUP BY 1, 2, 3, 4
     ), results AS (
         SELECT s.currency, s.value, -sum(s.amount) AS amount FROM sums s WHERE s.type IN ('income', 'expense') GROUP BY 1, 2
-    ), of_year AS (
+    ), earlier AS (
         SELECT s.currency, s.value, sum(s.credit - s.debit) AS amount
-          FROM daybook.account_sums(balance_sheet.org_id, date_trunc('year', coalesce(on_day, current_date))::date, on_day, by_key, where_key, where_value) s
+          FROM daybook.account_sums(balance_sheet.org_id, NULL, date_trunc('year', coalesce(on_day, current_date))::date - 1, by_key, where_key, where_value) s
           JOIN daybook.accounts a ON a.org_id = balance_sheet.org_id AND a.code = s.account_code AND a.type IN ('income', 'expense')
          GROUP BY 1, 2
     ), lines AS (
         SELECT (NULL, 'account', s.currency, s.type, '', s.account_code, '', s.value, CASE s.type WHEN 'asset' THEN s.amount ELSE -s.amount END)::daybook.statement_line AS line
           FROM sums s WHERE s.type NOT IN ('income', 'expense')
          UNION ALL
-        SELECT (NULL, 'earlier_result', r.currency, 'equity', '', '', 'Result of earlier years', r.value, r.amount - coalesce(y.amount, 0))::daybook.statement_line
-          FROM results r LEFT JOIN of_year y USING (currency, value)
+        SELECT (NULL, 'earlier_result', e.currency, 'equity', '', '', 'Result of earlier years', e.value, e.amount)::daybook.statement_line FROM earlier e
          UNION ALL
-        SELECT (NULL, 'result', y.currency, 'equity', '', '', 'Result of the year', y.value, y.amount)::daybook.statement_line FROM of_year y
+        SELECT (NULL, 'result', r.currency, 'equity', '', '', 'Result of the year', r.value, r.amount - coalesce(e.amount, 0))::daybook.statement_line
+          FROM results r LEFT JOIN earlier e USING (currency, value)
     ), totals AS (
         SELECT t.* FROM daybook.add_statement_totals(balance_sheet.org_id, (SELECT array_agg(l.line) FROM lines l)) t
     )
@@ -1511,6 +1511,10 @@ CREATE TABLE daybook.organizations (
     rate_seconds double precision,
     created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     updated_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    currency text,
+    exchange_accounts text[],
+    CONSTRAINT organizations_currency_check CHECK ((currency ~ '^[A-Z]{3}$'::text)),
+    CONSTRAINT organizations_exchange_accounts_check CHECK ((cardinality(exchange_accounts) = 3)),
     CONSTRAINT organizations_hooks_check CHECK ((array_to_string(hooks, '/'::text, ' '::text) ~ '^([a-z0-9][a-z0-9_.-]{0,62}(/[a-z0-9][a-z0-9_.-]{0,62})*)?$'::text)),
     CONSTRAINT organizations_id_check CHECK (((id <> ''::text) AND (octet_length(id) <= 255))),
     CONSTRAINT organizations_max_in_flight_check CHECK ((max_in_flight > 0)),
@@ -1547,6 +1551,14 @@ COMMENT ON COLUMN daybook.organizations.max_in_flight IS 'How many of its jobs m
 -- Name: COLUMN organizations.rate; Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON COLUMN daybook.organizations.rate IS 'How many attempts of its background jobs may begin in rate_seconds, over all workers; null: any number';
+
+-- Name: COLUMN organizations.currency; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.organizations.currency IS 'Its own currency, into which exchange differences are computed; null: none';
+
+-- Name: COLUMN organizations.exchange_accounts; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.organizations.exchange_accounts IS 'The accounts by which exchange differences were booked last: adjustment, gain, loss; null: none were';
 
 -- Name: claim_room(daybook.organizations, text, text, integer); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -1927,7 +1939,9 @@ SELECT l.code, l.required, l.count, l.account, l.currency, l.amount, l.examples,
                     (5, 'SUSPENSE', 'Find out where the amounts belong, and post them there'),
                     (6, 'ROUNDING', 'Check that it is as small as roundings are'),
                     (7, 'UNRECONCILED', 'Put them together with what they pay or correct, or leave them open'),
-                    (9, 'TAX', 'Compare what they state with what is posted, and mend the documents or the rules')) AS t (place, code, what_to_do) ON t.code = l.code
+                    (8, 'EXCHANGE', 'Book them until the last day'),
+                    (9, 'RATES', 'Add the rates'),
+                    (10, 'TAX', 'Compare what they state with what is posted, and mend the documents or the rules')) AS t (place, code, what_to_do) ON t.code = l.code
  WHERE p.org_id = closing_list.org_id AND p.starts_on = closing_list.starts_on
  ORDER BY t.place, l.account, l.currency
 $$;
@@ -3216,26 +3230,110 @@ $_$;
 
 COMMENT ON FUNCTION daybook.enqueue_jobs(org_ids text[], types text[], payloads jsonb[], idempotency_keys text[], ready_ats timestamp with time zone[], priorities integer[], max_attempts integer[], links jsonb[], unique_payloads boolean[], queues text[], sequences text[], afters jsonb[], afters_any_end boolean[], min_versions integer[], debounces jsonb[], limit_keys text[]) IS 'Asks for many background jobs in one statement';
 
--- Name: entry_sums(text, date, date); Type: FUNCTION; Schema: daybook; Owner: -
+-- Name: entry_sums(text, date, date, boolean); Type: FUNCTION; Schema: daybook; Owner: -
 
-CREATE FUNCTION daybook.entry_sums(org_id text, from_day date, to_day date) RETURNS TABLE(account_code text, currency text, year_end boolean, dimensions jsonb, debit numeric, credit numeric)
+CREATE FUNCTION daybook.entry_sums(org_id text, from_day date, to_day date, by_dimensions boolean) RETURNS TABLE(account_code text, currency text, year_end boolean, dimensions jsonb, debit numeric, credit numeric)
     LANGUAGE plpgsql STABLE
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET plan_cache_mode TO 'force_custom_plan'
     SET jit TO 'off'
+    SET random_page_cost TO '1.1'
+    SET work_mem TO '64MB'
+    SET enable_sort TO 'off'
+    SET enable_nestloop TO 'on'
     AS $$
 #variable_conflict use_column
+DECLARE
+    _first bigint;
+    _last  bigint;
+    _n     bigint;
 BEGIN
+    SELECT min(i.id + 0), max(i.id + 0), count(*) INTO _first, _last, _n
+      FROM daybook.impacts i WHERE i.org_id = entry_sums.org_id AND i.posting_date BETWEEN from_day AND to_day;
+    IF _n = 0 THEN
+        RETURN;
+    END IF;
+    IF _last - _first < 4 * _n THEN
+        PERFORM set_config('enable_nestloop', 'off', true);
+    END IF;
     RETURN QUERY
-    SELECT e.account_code, e.currency, e.rule_line_id = 'year-end', e.dimensions,
+    SELECT e.account_code, e.currency, e.rule_line_id = 'year-end', CASE WHEN by_dimensions THEN e.dimensions END,
            coalesce(sum(e.amount_minor) FILTER (WHERE e.side = 'debit'), 0),
            coalesce(sum(e.amount_minor) FILTER (WHERE e.side = 'credit'), 0)
       FROM daybook.impacts i
       JOIN daybook.entries e ON e.impact_id = i.id
-     WHERE i.org_id = entry_sums.org_id AND i.posting_date BETWEEN from_day AND to_day
+     WHERE i.org_id = entry_sums.org_id AND i.posting_date BETWEEN from_day AND to_day AND e.impact_id BETWEEN _first AND _last
      GROUP BY 1, 2, 3, 4;
 END
 $$;
+
+-- Name: exchange_booked(text, text, date); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.exchange_booked(org_id text, adjustment text, until date) RETURNS numeric
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    SELECT coalesce((
+               SELECT sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END)
+                 FROM daybook.entries e
+                 JOIN daybook.impacts i ON i.id = e.impact_id
+                 JOIN daybook.organizations o ON o.id = e.org_id
+                WHERE e.org_id = exchange_booked.org_id AND e.account_code = adjustment AND e.currency = o.currency
+                  AND (i.posting_date <= until OR i.document_date <= until AND i.document_id LIKE 'exchange:%')), 0)
+         + coalesce((
+               SELECT sum((j ->> 'amount')::numeric)
+                 FROM daybook.documents d
+                CROSS JOIN LATERAL jsonb_array_elements(d.content -> 'journal' -> 'entries') AS j
+                WHERE d.org_id = exchange_booked.org_id AND d.id >= 'exchange:' AND d.id < 'exchange;' AND d.deleted_at IS NULL AND d.issue_date <= until
+                  AND j ->> 'account' = adjustment
+                  AND NOT EXISTS (SELECT FROM daybook.impacts i WHERE i.org_id = d.org_id AND i.document_id = d.id)), 0)
+$$;
+
+-- Name: FUNCTION exchange_booked(org_id text, adjustment text, until date); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.exchange_booked(org_id text, adjustment text, until date) IS 'What stands on the adjustment account of exchange differences until a day, with the journals that are not posted yet';
+
+-- Name: exchange_differences(text, date); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.exchange_differences(org_id text, until date) RETURNS TABLE(group_id bigint, account_code text, currency text, debit_document text, credit_document text, debit_day date, credit_day date, amount numeric, debit_rate numeric, credit_rate numeric, own_currency text, difference numeric)
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+WITH own AS (
+    SELECT o.currency FROM daybook.organizations o WHERE o.id = exchange_differences.org_id AND o.currency IS NOT NULL
+), items AS MATERIALIZED (
+    SELECT r.group_id, r.document_id, e.account_code, e.currency, max(i.document_date) AS day,
+           sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END) AS amount
+      FROM own
+      JOIN daybook.accounts a ON a.org_id = exchange_differences.org_id AND a.role IN ('receivable', 'payable', 'advance')
+      JOIN daybook.entries e ON e.org_id = exchange_differences.org_id AND e.account_code = a.code AND e.currency <> own.currency
+      JOIN daybook.impacts i ON i.id = e.impact_id AND i.posting_date <= coalesce(exchange_differences.until, date 'infinity')
+      JOIN daybook.reconciled r ON r.org_id = exchange_differences.org_id AND r.document_id = i.document_id
+     GROUP BY r.group_id, r.document_id, e.account_code, e.currency
+    HAVING sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END) <> 0
+), spans AS MATERIALIZED (
+    SELECT i.*, sum(abs(i.amount)) OVER (PARTITION BY i.group_id, i.account_code, i.currency, sign(i.amount) ORDER BY i.day, i.document_id) AS upto
+      FROM items i
+), pairs AS (
+    SELECT d.group_id, d.account_code, d.currency, d.document_id AS debit_document, c.document_id AS credit_document, d.day AS debit_day, c.day AS credit_day,
+           least(d.upto, c.upto) - greatest(d.upto - d.amount, c.upto + c.amount) AS amount
+      FROM spans d
+      JOIN spans c ON c.group_id = d.group_id AND c.account_code = d.account_code AND c.currency = d.currency AND c.amount < 0
+     WHERE d.amount > 0 AND least(d.upto, c.upto) > greatest(d.upto - d.amount, c.upto + c.amount)
+)
+SELECT p.group_id, p.account_code, p.currency, p.debit_document, p.credit_document, p.debit_day, p.credit_day, p.amount, d.rate, c.rate, own.currency,
+       round(p.amount * (c.rate - d.rate) * 10::numeric ^ (daybook.minor_digits(own.currency) - daybook.minor_digits(p.currency)))
+  FROM pairs p
+ CROSS JOIN own
+  LEFT JOIN LATERAL (SELECT x.rate FROM daybook.rates x WHERE x.org_id = exchange_differences.org_id AND x.currency = p.currency AND x.valid_on <= p.debit_day
+                      ORDER BY x.valid_on DESC LIMIT 1) d ON true
+  LEFT JOIN LATERAL (SELECT x.rate FROM daybook.rates x WHERE x.org_id = exchange_differences.org_id AND x.currency = p.currency AND x.valid_on <= p.credit_day
+                      ORDER BY x.valid_on DESC LIMIT 1) c ON true
+$$;
+
+-- Name: FUNCTION exchange_differences(org_id text, until date); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.exchange_differences(org_id text, until date) IS 'What was won or lost by rates where items in other currencies pay each other in a group until a day (null: all), in minor units of the own currency';
 
 -- Name: fail_async_operation(uuid, text, bigint, text); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -4273,7 +4371,7 @@ BEGIN
         INSERT INTO daybook.closed_sum_spans (org_id, starts_on, ends_on, tax_accounts)
         VALUES (_org, span.starts_on, span.ends_on, daybook.tax_accounts(_org));
         WITH sums AS MATERIALIZED (
-            SELECT * FROM daybook.entry_sums(_org, span.starts_on, span.ends_on)
+            SELECT * FROM daybook.entry_sums(_org, span.starts_on, span.ends_on, true)
         ), dimensions AS (
             INSERT INTO daybook.closed_dimension_sums (org_id, starts_on, account_code, currency, year_end, dimensions, debit, credit)
             SELECT _org, span.starts_on, s.account_code, s.currency, s.year_end, s.dimensions, s.debit, s.credit
@@ -4552,6 +4650,9 @@ CREATE FUNCTION daybook.live_taxes(org_id text, from_day date, to_day date) RETU
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET plan_cache_mode TO 'force_custom_plan'
     SET jit TO 'off'
+    SET random_page_cost TO '1.1'
+    SET work_mem TO '64MB'
+    SET enable_sort TO 'off'
     AS $$
 #variable_conflict use_column
 BEGIN
@@ -4944,6 +5045,17 @@ BEGIN
 END
 $_$;
 
+-- Name: minor_digits(text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.minor_digits(currency text) RETURNS integer
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    AS $$
+    SELECT CASE WHEN currency = ANY ('{BIF,CLP,DJF,GNF,ISK,JPY,KMF,KRW,PYG,RWF,UGX,UYI,VND,VUV,XAF,XOF,XPF,ADP,BEF,BYB,BYR,ESP,GRD,ITL,LUF,MGF,PTE,ROL,TPE,TRL}') THEN 0
+                WHEN currency = ANY ('{BHD,IQD,JOD,KWD,LYD,OMR,TND}') THEN 3
+                WHEN currency = ANY ('{CLF,UYW}') THEN 4
+                ELSE 2 END
+$$;
+
 -- Name: move_queue(text, integer); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.move_queue(queue text, batch integer DEFAULT 1000) RETURNS boolean
@@ -5210,6 +5322,16 @@ WITH unposted AS MATERIALIZED (
       FROM daybook.vat_differences(open_at_closing.org_id, open_at_closing.starts_on, open_at_closing.ends_on) t
      WHERE EXISTS (SELECT FROM daybook.accounts a WHERE a.org_id = open_at_closing.org_id AND a.role = 'tax')
      GROUP BY t.currency
+), exchange AS (
+    SELECT x.own_currency AS currency, count(x.difference) AS count, count(*) FILTER (WHERE x.difference IS NULL) AS missing, o.exchange_accounts[1] AS account,
+           coalesce(sum(x.difference), 0)
+               - coalesce(daybook.exchange_booked(open_at_closing.org_id, o.exchange_accounts[1], open_at_closing.ends_on), 0) AS amount,
+           (array_agg(x.credit_document ORDER BY x.credit_day DESC, x.credit_document) FILTER (WHERE x.difference IS NOT NULL))[:20] AS examples,
+           (array_agg(DISTINCT x.currency) FILTER (WHERE x.difference IS NULL))[:20] AS currencies
+      FROM daybook.organizations o
+     CROSS JOIN LATERAL daybook.exchange_differences(o.id, open_at_closing.ends_on) x
+     WHERE o.id = open_at_closing.org_id
+     GROUP BY x.own_currency, o.exchange_accounts
 )
 SELECT CASE u.state WHEN 'failed' THEN 'UNPOSTED_FAILED' ELSE 'UNPOSTED_WAITING' END, true, count(*), NULL, NULL, NULL::numeric,
        (array_agg(u.document_id ORDER BY u.date, u.document_id))[:20]
@@ -5229,6 +5351,12 @@ SELECT upper(b.role), false, 1, b.code, b.currency, b.amount, '{}'
  UNION ALL
 SELECT 'UNRECONCILED', false, u.count, u.account_code, u.currency, u.amount, u.examples
   FROM unreconciled u
+ UNION ALL
+SELECT 'EXCHANGE', false, x.count, x.account, x.currency, x.amount, x.examples
+  FROM exchange x WHERE x.amount <> 0
+ UNION ALL
+SELECT 'RATES', false, x.missing, NULL, NULL, NULL, x.currencies
+  FROM exchange x WHERE x.missing > 0
  UNION ALL
 SELECT 'TAX', false, t.count, NULL, t.currency, t.amount, t.examples
   FROM taxes t
@@ -5490,6 +5618,9 @@ CREATE FUNCTION daybook.plain_tax_differences(org_id text, from_day date, to_day
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET plan_cache_mode TO 'force_custom_plan'
     SET jit TO 'off'
+    SET random_page_cost TO '1.1'
+    SET work_mem TO '64MB'
+    SET enable_sort TO 'off'
     AS $$
 #variable_conflict use_column
 DECLARE
@@ -6591,6 +6722,9 @@ CREATE FUNCTION daybook.stated_taxes(org_id text, from_day date, to_day date) RE
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET plan_cache_mode TO 'force_custom_plan'
     SET jit TO 'off'
+    SET random_page_cost TO '1.1'
+    SET work_mem TO '64MB'
+    SET enable_sort TO 'off'
     AS $$
 #variable_conflict use_column
 DECLARE
@@ -10137,6 +10271,34 @@ WITH (fillfactor='20', autovacuum_vacuum_threshold='1000', autovacuum_vacuum_sca
 
 COMMENT ON TABLE daybook.queue_rates IS 'How many attempts could begin at a time, of each queue with a rate that was leased from';
 
+-- Name: rates; Type: TABLE; Schema: daybook; Owner: -
+
+CREATE TABLE daybook.rates (
+    org_id text NOT NULL COLLATE pg_catalog."C",
+    currency text NOT NULL,
+    valid_on date NOT NULL,
+    rate numeric NOT NULL,
+    source text DEFAULT ''::text NOT NULL,
+    actor text DEFAULT SESSION_USER NOT NULL,
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT rates_currency_check CHECK ((currency ~ '^[A-Z]{3}$'::text)),
+    CONSTRAINT rates_rate_check CHECK (((rate > (0)::numeric) AND (rate < '1000000000000'::numeric))),
+    CONSTRAINT rates_source_check CHECK ((octet_length(source) <= 255)),
+    CONSTRAINT rates_valid_on_check CHECK (daybook.is_bookable(valid_on))
+);
+
+-- Name: TABLE rates; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON TABLE daybook.rates IS 'What currencies were worth in an organization''s own one';
+
+-- Name: COLUMN rates.rate; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.rates.rate IS 'Units of the own currency for one of this currency, such as 0.92 (EUR for one USD)';
+
+-- Name: COLUMN rates.source; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.rates.source IS 'Where the rate is from, such as a central bank';
+
 -- Name: reconciled; Type: TABLE; Schema: daybook; Owner: -
 
 CREATE TABLE daybook.reconciled (
@@ -10782,6 +10944,11 @@ ALTER TABLE ONLY daybook.queue_rates
 ALTER TABLE ONLY daybook.queues
     ADD CONSTRAINT queues_pkey PRIMARY KEY (name);
 
+-- Name: rates rates_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.rates
+    ADD CONSTRAINT rates_pkey PRIMARY KEY (org_id, currency, valid_on);
+
 -- Name: reconciled reconciled_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
 
 ALTER TABLE ONLY daybook.reconciled
@@ -11302,6 +11469,11 @@ ALTER TABLE ONLY daybook.queue_rates
 
 ALTER TABLE ONLY daybook.queues
     ADD CONSTRAINT queues_fleet_fkey FOREIGN KEY (fleet) REFERENCES daybook.fleets(id);
+
+-- Name: rates rates_org_id_fkey; Type: FK CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.rates
+    ADD CONSTRAINT rates_org_id_fkey FOREIGN KEY (org_id) REFERENCES daybook.organizations(id);
 
 -- Name: rule_sets rule_sets_org_id_fkey; Type: FK CONSTRAINT; Schema: daybook; Owner: -
 

@@ -166,7 +166,7 @@ type YearEndResult string
 const (
 	// YearEndWritten: its document is written, and a worker posts it.
 	YearEndWritten YearEndResult = "written"
-	// YearEndUnchanged: its document says all of it already.
+	// YearEndUnchanged: its document is as it should be.
 	YearEndUnchanged YearEndResult = "unchanged"
 	// YearEndDeleted: its document is deleted, and a worker reverses what is posted of it.
 	YearEndDeleted YearEndResult = "deleted"

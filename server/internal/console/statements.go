@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -96,7 +97,7 @@ func statementData(r *request, org, path string, kind models.StatementKind, o bo
 		pairs = append(pairs, name, r.FormValue(name))
 	}
 	file := func(format string) string {
-		return r.link("statements/file", append(pairs[:len(pairs):len(pairs)], "kind", string(kind), "format", format)...)
+		return r.link("statements/file", append(slices.Clip(pairs), "kind", string(kind), "format", format)...)
 	}
 	return map[string]any{
 		"Org": org, "From": o.From, "To": o.To, "Kind": kind, "CSV": file("csv"), "JSON": file("json"), "PDF": file("pdf"),

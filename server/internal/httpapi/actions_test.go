@@ -87,6 +87,7 @@ func TestEveryOperationThatChangesIsInTheLog(t *testing.T) {
 		"/api/open-items/match":                       `{}`,
 		"/api/open-items/reconcile":                   `{"documents":["a","b"]}`,
 		"/api/open-items/unreconcile":                 `{"group":1}`,
+		"/api/years/{year}/close":                     `{"undo":true}`,
 	}
 	for _, r := range b.spec.routes {
 		security, _ := json.Marshal(r.operation["security"])
@@ -111,7 +112,7 @@ func TestEveryOperationThatChangesIsInTheLog(t *testing.T) {
 		before, err := actions.List(t.Context(), b.Pool, actions.Filter{})
 		require.NoError(t, err)
 		a := b.send(token, r.method,
-			strings.NewReplacer("{id}", id, "{documentId}", "nothing", "{name}", "nothing", "{type}", "nothing",
+			strings.NewReplacer("{id}", id, "{year}", "2026", "{documentId}", "nothing", "{name}", "nothing", "{type}", "nothing",
 				"{importId}", "999").Replace(r.path), body)
 		after, err := actions.List(t.Context(), b.Pool, actions.Filter{})
 		require.NoError(t, err)

@@ -40,7 +40,7 @@ func (s *server) statements() {
 	}, s.getVATSummary, http.StatusNotFound)
 	operation(s, tokens.ScopeRead, huma.Operation{
 		OperationID: "getStatementFile", Method: http.MethodGet, Path: "/api/statements/{kind}/file", Tags: []string{tagLedger},
-		Summary: "Make a statement as CSV or PDF",
+		Summary: "Make a statement as CSV or PDF; a balance sheet is that of the last day",
 		Responses: map[string]*huma.Response{"200": {Content: map[string]*huma.MediaType{
 			statementfile.CSV: {Schema: &huma.Schema{Type: huma.TypeString}},
 			statementfile.PDF: {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}},
@@ -58,8 +58,7 @@ func (s *server) statements() {
 // StatementInput says what a statement counts.
 type StatementInput struct {
 	OrgID      string `query:"orgId" maxLength:"255" doc:"The organization; default that of the token"`
-	To         string `query:"to" format:"date" doc:"The last posting date, of a balance sheet its day; default: all that is posted"`
-	Compare    string `query:"compare" enum:"previous,year" doc:"Add a column of the span before, or of a year before; it needs to, and of an income statement from"`
+	Compare    string `query:"compare" enum:"previous,year" doc:"Add a column of the span before, or of a year before; it needs the days"`
 	By         string `query:"by" maxLength:"255" doc:"A dimension whose values are the columns"`
 	WhereKey   string `query:"whereKey" maxLength:"255" doc:"Only entries count that have a value of this dimension"`
 	WhereValue string `query:"whereValue" maxLength:"255" doc:"The value; empty: the entries count that have none"`
@@ -88,11 +87,12 @@ func (s *server) span(ctx context.Context, org, first, last string) (_ string, f
 }
 
 // options reads what a statement counts.
-func (s *server) options(ctx context.Context, in *StatementInput, first string) (string, books.StatementOptions, error) {
+func (s *server) options(ctx context.Context, in *StatementInput, first, last string,
+) (string, books.StatementOptions, error) {
 	o := books.StatementOptions{
 		Compare: books.Compare(in.Compare), By: in.By, WhereKey: in.WhereKey, WhereValue: in.WhereValue,
 	}
-	org, from, to, err := s.span(ctx, in.OrgID, first, in.To)
+	org, from, to, err := s.span(ctx, in.OrgID, first, last)
 	o.From, o.To = from, to
 	return org, o, err
 }
@@ -101,8 +101,14 @@ type statementOutput struct {
 	Body struct{ answers.Statement }
 }
 
-func (s *server) getBalanceSheet(ctx context.Context, in *StatementInput) (*statementOutput, error) {
-	org, o, err := s.options(ctx, in, "")
+// BalanceSheetInput says what a balance sheet counts.
+type BalanceSheetInput struct {
+	StatementInput
+	On string `query:"on" format:"date" doc:"The day; default: all that is posted"`
+}
+
+func (s *server) getBalanceSheet(ctx context.Context, in *BalanceSheetInput) (*statementOutput, error) {
+	org, o, err := s.options(ctx, &in.StatementInput, "", in.On)
 	if err != nil {
 		return nil, err
 	}
@@ -119,10 +125,11 @@ func (s *server) getBalanceSheet(ctx context.Context, in *StatementInput) (*stat
 type IncomeStatementInput struct {
 	StatementInput
 	From string `query:"from" format:"date" doc:"The first posting date"`
+	To   string `query:"to" format:"date" doc:"The last posting date"`
 }
 
 func (s *server) getIncomeStatement(ctx context.Context, in *IncomeStatementInput) (*statementOutput, error) {
-	org, o, err := s.options(ctx, &in.StatementInput, in.From)
+	org, o, err := s.options(ctx, &in.StatementInput, in.From, in.To)
 	if err != nil {
 		return nil, err
 	}
@@ -184,7 +191,7 @@ type statementFileOutput struct {
 }
 
 func (s *server) getStatementFile(ctx context.Context, in *statementFileInput) (*statementFileOutput, error) {
-	org, o, err := s.options(ctx, &in.StatementInput, in.From)
+	org, o, err := s.options(ctx, &in.StatementInput, in.From, in.To)
 	if err != nil {
 		return nil, err
 	}

@@ -31,7 +31,7 @@ VALUES (1, 1, 'acme', '1000', 'debit', 1190, 'EUR'), (1, 2, 'acme', '4400', 'cre
 	acme, other := b.token("acme", tokens.ScopeRead), b.token("other", tokens.ScopeRead)
 
 	var s answers.Statement
-	b.send(acme, http.MethodGet, "/api/statements/balance?to=2026-03-31&compare=year", nil).into(t, &s)
+	b.send(acme, http.MethodGet, "/api/statements/balance?on=2026-03-31&compare=year", nil).into(t, &s)
 	require.Len(t, s.Columns, 2)
 	assert.Equal(t, "2025-03-31", s.Columns[1].To)
 	assert.Equal(t, []string{"11.90", "0.00"}, s.Lines[0].Amounts)
