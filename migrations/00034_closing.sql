@@ -210,15 +210,15 @@ WITH unposted AS MATERIALIZED (
      WHERE EXISTS (SELECT FROM daybook.accounts a WHERE a.org_id = open_at_closing.org_id AND a.role = 'tax')
      GROUP BY t.currency
 ), exchange AS (
-    SELECT x.own_currency AS currency, count(x.difference) AS count, count(*) FILTER (WHERE x.difference IS NULL) AS missing, o.exchange_accounts[1] AS account,
+    SELECT o.currency, count(x.difference) AS count, count(x.amount) FILTER (WHERE x.difference IS NULL) AS missing, o.exchange_accounts[1] AS account,
            coalesce(sum(x.difference), 0)
                - coalesce(daybook.exchange_booked(open_at_closing.org_id, o.exchange_accounts[1], open_at_closing.ends_on), 0) AS amount,
            (array_agg(x.credit_document ORDER BY x.credit_day DESC, x.credit_document) FILTER (WHERE x.difference IS NOT NULL))[:20] AS examples,
-           (array_agg(DISTINCT x.currency) FILTER (WHERE x.difference IS NULL))[:20] AS currencies
+           (array_agg(DISTINCT x.currency) FILTER (WHERE x.amount IS NOT NULL AND x.difference IS NULL))[:20] AS currencies
       FROM daybook.organizations o
-     CROSS JOIN LATERAL daybook.exchange_differences(o.id, open_at_closing.ends_on) x
-     WHERE o.id = open_at_closing.org_id
-     GROUP BY x.own_currency, o.exchange_accounts
+      LEFT JOIN LATERAL daybook.exchange_differences(o.id, open_at_closing.ends_on) x ON true
+     WHERE o.id = open_at_closing.org_id AND o.currency IS NOT NULL
+     GROUP BY o.currency, o.exchange_accounts
 )
 SELECT CASE u.state WHEN 'failed' THEN 'UNPOSTED_FAILED' ELSE 'UNPOSTED_WAITING' END, true, count(*), NULL, NULL, NULL::numeric,
        (array_agg(u.document_id ORDER BY u.date, u.document_id))[:20]

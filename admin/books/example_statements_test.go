@@ -9,7 +9,7 @@ import (
 )
 
 // sold is opened with a sale of March that is posted: 100.00 EUR and 19 % of tax.
-func sold() *pgtest.Example {
+func soldForStatements() *pgtest.Example {
 	e := opened()
 	_, err := e.Pool.Exec(e.Context(), `
 UPDATE daybook.accounts SET role = 'tax' WHERE code = '3806';
@@ -29,7 +29,7 @@ VALUES (1, 1, 'acme', '1000', 'debit', 11900, 'EUR'), (1, 2, 'acme', '4400', 'cr
 
 // The totals of a balance sheet: assets equal liabilities and equity.
 func ExampleBalanceSheet() {
-	e := sold()
+	e := soldForStatements()
 	defer e.Close()
 
 	s, err := books.BalanceSheet(e.Context(), e.Pool, "acme", books.StatementOptions{To: models.NewDate(2026, 3, 31)})
@@ -50,7 +50,7 @@ func ExampleBalanceSheet() {
 
 // March beside March of the year before.
 func ExampleIncomeStatement() {
-	e := sold()
+	e := soldForStatements()
 	defer e.Close()
 
 	march := books.Month(2026, 3)
@@ -63,7 +63,7 @@ func ExampleIncomeStatement() {
 }
 
 func ExampleCashStatement() {
-	e := sold()
+	e := soldForStatements()
 	defer e.Close()
 
 	s, err := books.CashStatement(e.Context(), e.Pool, "acme", models.NewDate(2026, 3, 1), models.Date{})
@@ -73,7 +73,7 @@ func ExampleCashStatement() {
 }
 
 func ExampleVATSummary() {
-	e := sold()
+	e := soldForStatements()
 	defer e.Close()
 
 	s, err := books.VATSummary(e.Context(), e.Pool, "acme", models.NewDate(2026, 3, 1), models.NewDate(2026, 3, 31))
@@ -92,7 +92,7 @@ func ExampleVATSummary() {
 
 // A year is closed by a document that a worker posts.
 func ExampleCloseYear() {
-	e := sold()
+	e := soldForStatements()
 	defer e.Close()
 
 	y, err := books.CloseYear(e.Context(), e.Pool, "acme", 2026, books.CloseYearOptions{To: "2900"})
