@@ -121,7 +121,7 @@ func TestClosingListSaysWhatIsOpen(t *testing.T) {
 	require.NoError(t, err)
 	last := b.closings()[1]
 	assert.Equal(t, last.DBRole, last.ClosedBy)
-	assert.Equal(t, `[{"code": "UNDATED", "count": 1, "amount": null, "account": null, "currency": null, "examples": ["elsewhere"], "required": false}]`,
+	assert.JSONEq(t, `[{"code": "UNDATED", "count": 1, "amount": null, "account": null, "currency": null, "examples": ["elsewhere"], "required": false}]`,
 		string(last.List))
 }
 
