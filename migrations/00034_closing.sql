@@ -209,6 +209,16 @@ WITH unposted AS MATERIALIZED (
       FROM daybook.vat_differences(open_at_closing.org_id, open_at_closing.starts_on, open_at_closing.ends_on) t
      WHERE EXISTS (SELECT FROM daybook.accounts a WHERE a.org_id = open_at_closing.org_id AND a.role = 'tax')
      GROUP BY t.currency
+), exchange AS (
+    SELECT o.currency, count(x.difference) AS count, count(x.amount) FILTER (WHERE x.difference IS NULL) AS missing, o.exchange_accounts[1] AS account,
+           coalesce(sum(x.difference), 0)
+               - coalesce(daybook.exchange_booked(open_at_closing.org_id, o.exchange_accounts[1], open_at_closing.ends_on), 0) AS amount,
+           (array_agg(x.credit_document ORDER BY x.credit_day DESC, x.credit_document) FILTER (WHERE x.difference IS NOT NULL))[:20] AS examples,
+           (array_agg(DISTINCT x.currency) FILTER (WHERE x.amount IS NOT NULL AND x.difference IS NULL))[:20] AS currencies
+      FROM daybook.organizations o
+      LEFT JOIN LATERAL daybook.exchange_differences(o.id, open_at_closing.ends_on) x ON true
+     WHERE o.id = open_at_closing.org_id AND o.currency IS NOT NULL
+     GROUP BY o.currency, o.exchange_accounts
 )
 SELECT CASE u.state WHEN 'failed' THEN 'UNPOSTED_FAILED' ELSE 'UNPOSTED_WAITING' END, true, count(*), NULL, NULL, NULL::numeric,
        (array_agg(u.document_id ORDER BY u.date, u.document_id))[:20]
@@ -229,6 +239,12 @@ SELECT upper(b.role), false, 1, b.code, b.currency, b.amount, '{}'
 SELECT 'UNRECONCILED', false, u.count, u.account_code, u.currency, u.amount, u.examples
   FROM unreconciled u
  UNION ALL
+SELECT 'EXCHANGE', false, x.count, x.account, x.currency, x.amount, x.examples
+  FROM exchange x WHERE x.amount <> 0
+ UNION ALL
+SELECT 'RATES', false, x.missing, NULL, NULL, NULL, x.currencies
+  FROM exchange x WHERE x.missing > 0
+ UNION ALL
 SELECT 'TAX', false, t.count, NULL, t.currency, t.amount, t.examples
   FROM taxes t
 $$;
@@ -243,6 +259,9 @@ $$;
 --   ROUNDING          the same
 --   UNRECONCILED      payments and credit notes of which something is open on the last day: credits on an
 --                     account with the role receivable, debits on one with the role payable
+--   EXCHANGE          differences of exchange rates that are realised until the last day and not booked;
+--                     amount: in the own currency, positive: won
+--   RATES             such differences of which a rate is missing; examples are currencies
 --   TAX               documents of the period whose taxes are not what is posted of them; amount: what
 --                     they state less what is posted, positive: owed
 --
@@ -263,7 +282,9 @@ SELECT l.code, l.required, l.count, l.account, l.currency, l.amount, l.examples,
                     (5, 'SUSPENSE', 'Find out where the amounts belong, and post them there'),
                     (6, 'ROUNDING', 'Check that it is as small as roundings are'),
                     (7, 'UNRECONCILED', 'Put them together with what they pay or correct, or leave them open'),
-                    (9, 'TAX', 'Compare what they state with what is posted, and mend the documents or the rules')) AS t (place, code, what_to_do) ON t.code = l.code
+                    (8, 'EXCHANGE', 'Book them until the last day'),
+                    (9, 'RATES', 'Add the rates'),
+                    (10, 'TAX', 'Compare what they state with what is posted, and mend the documents or the rules')) AS t (place, code, what_to_do) ON t.code = l.code
  WHERE p.org_id = closing_list.org_id AND p.starts_on = closing_list.starts_on
  ORDER BY t.place, l.account, l.currency
 $$;

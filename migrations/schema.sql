@@ -289,6 +289,25 @@ BEGIN
 END
 $$;
 
+-- Name: ageing(text, date); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.ageing(org_id text, until date) RETURNS TABLE(counterparty text, account_code text, role text, currency text, items bigint, open_amount numeric, not_due numeric, due_30 numeric, due_60 numeric, due_90 numeric, due_longer numeric)
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    SELECT o.counterparty, o.account_code, min(o.role), o.currency, count(*), sum(o.open_amount),
+           coalesce(sum(o.open_amount) FILTER (WHERE d.days <= 0), 0), coalesce(sum(o.open_amount) FILTER (WHERE d.days BETWEEN 1 AND 30), 0),
+           coalesce(sum(o.open_amount) FILTER (WHERE d.days BETWEEN 31 AND 60), 0), coalesce(sum(o.open_amount) FILTER (WHERE d.days BETWEEN 61 AND 90), 0),
+           coalesce(sum(o.open_amount) FILTER (WHERE d.days > 90), 0)
+      FROM daybook.open_items(ageing.org_id, ageing.until) o
+     CROSS JOIN LATERAL (SELECT ageing.until - coalesce(o.due_date, o.issue_date) AS days) d
+     GROUP BY o.counterparty, o.account_code, o.currency
+$$;
+
+-- Name: FUNCTION ageing(org_id text, until date); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.ageing(org_id text, until date) IS 'What is open on a day by counterparty, account and currency: not due yet, and due for up to 30, 60 and 90 days, and longer';
+
 -- Name: new_id(); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.new_id() RETURNS text
@@ -718,6 +737,16 @@ $$;
 
 COMMENT ON FUNCTION daybook.cash_statement(org_id text, from_day date, to_day date) IS 'What the accounts with the role cash had before a day, what came in and went out until another, and what they had then';
 
+-- Name: chain_hash(bytea, bytea); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.chain_hash(chained bytea, next bytea) RETURNS bytea
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+    AS $$
+BEGIN
+    RETURN sha256(chained || next);
+END
+$$;
+
 -- Name: change_limit(text, text[]); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.change_limit(job_id text, limit_of text[]) RETURNS void
@@ -781,6 +810,25 @@ BEGIN
         UPDATE daybook.jobs j SET awaited = true WHERE j.id = check_awaited.awaited;
     END IF;
     RETURN true;
+END
+$$;
+
+-- Name: check_closing_change(); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.check_closing_change() RETURNS trigger
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+DECLARE
+    unsigned daybook.closings := NEW;
+BEGIN
+    unsigned.signature := NULL;
+    unsigned.key_id := NULL;
+    IF OLD.signature IS NULL AND unsigned IS NOT DISTINCT FROM OLD THEN
+        RETURN NEW;
+    END IF;
+    RAISE EXCEPTION 'daybook.closings is append-only: UPDATE refused'
+        USING ERRCODE = 'DB004', HINT = 'a row that has no signature may get one; nothing else changes';
 END
 $$;
 
@@ -1463,6 +1511,10 @@ CREATE TABLE daybook.organizations (
     rate_seconds double precision,
     created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     updated_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    currency text,
+    exchange_accounts text[],
+    CONSTRAINT organizations_currency_check CHECK ((currency ~ '^[A-Z]{3}$'::text)),
+    CONSTRAINT organizations_exchange_accounts_check CHECK ((cardinality(exchange_accounts) = 3)),
     CONSTRAINT organizations_hooks_check CHECK ((array_to_string(hooks, '/'::text, ' '::text) ~ '^([a-z0-9][a-z0-9_.-]{0,62}(/[a-z0-9][a-z0-9_.-]{0,62})*)?$'::text)),
     CONSTRAINT organizations_id_check CHECK (((id <> ''::text) AND (octet_length(id) <= 255))),
     CONSTRAINT organizations_max_in_flight_check CHECK ((max_in_flight > 0)),
@@ -1499,6 +1551,14 @@ COMMENT ON COLUMN daybook.organizations.max_in_flight IS 'How many of its jobs m
 -- Name: COLUMN organizations.rate; Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON COLUMN daybook.organizations.rate IS 'How many attempts of its background jobs may begin in rate_seconds, over all workers; null: any number';
+
+-- Name: COLUMN organizations.currency; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.organizations.currency IS 'Its own currency, into which exchange differences are computed; null: none';
+
+-- Name: COLUMN organizations.exchange_accounts; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.organizations.exchange_accounts IS 'The accounts by which exchange differences were booked last: adjustment, gain, loss; null: none were';
 
 -- Name: claim_room(daybook.organizations, text, text, integer); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -1628,6 +1688,19 @@ $$;
 
 COMMENT ON FUNCTION daybook.close_year(org_id text, year integer, to_account text, actor text, undo boolean, OUT document_id text, OUT version bigint, OUT result text, OUT moved jsonb) IS 'Writes the journal that moves a year''s income and expense to an account of equity, or deletes it (undo); a worker posts or reverses it';
 
+-- Name: closed_days(text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.closed_days(org_id text) RETURNS datemultirange
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+SELECT coalesce(range_agg(daterange(s.starts_on, s.ends_on, '[]')), '{}') FROM daybook.closed_spans(closed_days.org_id) s
+$$;
+
+-- Name: FUNCTION closed_days(org_id text); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.closed_days(org_id text) IS 'The days of daybook.closed_spans';
+
 -- Name: closed_spans(text); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.closed_spans(org_id text, OUT starts_on date, OUT ends_on date, OUT in_period boolean, OUT closed_at timestamp with time zone) RETURNS SETOF record
@@ -1655,6 +1728,227 @@ $$;
 -- Name: FUNCTION closed_spans(org_id text, OUT starts_on date, OUT ends_on date, OUT in_period boolean, OUT closed_at timestamp with time zone); Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON FUNCTION daybook.closed_spans(org_id text, OUT starts_on date, OUT ends_on date, OUT in_period boolean, OUT closed_at timestamp with time zone) IS 'The days on which nothing is posted for an organization: closed periods, and gaps before and between them and up to the first open period after them';
+
+-- Name: closing_adjustments(text, date, bigint, integer); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.closing_adjustments(org_id text, starts_on date, after bigint DEFAULT 0, most integer DEFAULT 1000) RETURNS TABLE(impact_id bigint, document_id text, kind daybook.impact_kind, reason text, document_date date, posting_date date, created_at timestamp with time zone, currency text, amount numeric)
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+WITH first AS MATERIALIZED (
+    SELECT min(c.number) AS number, min(c.last_impact_id) AS last_impact_id, range_agg(d) AS days
+      FROM daybook.closings c CROSS JOIN LATERAL unnest(c.days) AS d
+     WHERE c.org_id = closing_adjustments.org_id AND c.starts_on = closing_adjustments.starts_on AND c.action = 'closed'
+), first_open AS MATERIALIZED (
+    SELECT DISTINCT upper(d) AS day
+      FROM first JOIN daybook.closings c ON c.org_id = closing_adjustments.org_id AND c.number >= first.number
+     CROSS JOIN LATERAL unnest(c.closed_days) AS d
+), found AS MATERIALIZED (
+    SELECT i.id, 'opened_again' AS reason
+      FROM first CROSS JOIN LATERAL unnest(first.days) AS d
+      JOIN daybook.impacts i
+        ON i.org_id = closing_adjustments.org_id AND i.posting_date >= lower(d) AND i.posting_date < upper(d) AND i.id > first.last_impact_id
+     UNION ALL
+    SELECT i.id, 'later_day'
+      FROM first CROSS JOIN first_open o
+      JOIN daybook.impacts i ON i.org_id = closing_adjustments.org_id AND i.posting_date = o.day AND i.id > first.last_impact_id
+      LEFT JOIN daybook.impacts r ON i.kind = 'reverse' AND r.org_id = i.org_id AND r.document_id = i.document_id AND r.seq = i.previous_seq
+     CROSS JOIN LATERAL (SELECT coalesce(r.posting_date, i.document_date) AS day) due
+     CROSS JOIN LATERAL (SELECT c.closed_days FROM daybook.closings c
+                          WHERE c.org_id = i.org_id AND c.last_impact_id < i.id ORDER BY c.number DESC LIMIT 1) at
+     WHERE due.day <@ first.days AND NOT i.posting_date <@ first.days
+       AND EXISTS (SELECT FROM unnest(at.closed_days) AS d WHERE due.day <@ d AND upper(d) = i.posting_date)
+)
+SELECT i.id, i.document_id, i.kind, f.reason, i.document_date, i.posting_date, i.created_at, e.currency, e.amount
+  FROM (SELECT x.id, x.reason FROM found x WHERE x.id > closing_adjustments.after ORDER BY x.id LIMIT closing_adjustments.most) f
+  JOIN daybook.impacts i ON i.id = f.id
+  LEFT JOIN LATERAL (SELECT x.currency, sum(x.amount_minor) AS amount FROM daybook.entries x
+                      WHERE x.impact_id = i.id AND x.side = 'debit' GROUP BY x.currency) e ON true
+ ORDER BY i.id, e.currency
+$$;
+
+-- Name: FUNCTION closing_adjustments(org_id text, starts_on date, after bigint, most integer); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.closing_adjustments(org_id text, starts_on date, after bigint, most integer) IS 'What was posted of the period that begins on that day after it was first closed: on its days while they were open again, or on a later day';
+
+-- Name: closing_differences(text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.closing_differences(org_id text) RETURNS TABLE(organization text, number integer, impact_id bigint, detail text)
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+WITH c AS MATERIALIZED (
+    SELECT x.org_id, x.number, x.action, x.starts_on, x.ends_on, x.days, x.closed_days, x.impacts, x.entries, x.last_impact_id, x.impacts_hash,
+           x.previous_hash, x.hash, daybook.closing_hash(x) AS hash_now,
+           lag(x.hash) OVER w AS hash_before, coalesce(lag(x.number) OVER w, 0) AS number_before, lead(x.number) OVER w IS NULL AS last,
+           -- The days that it closed and that were not opened since.
+           x.days - coalesce((SELECT range_agg(r) FROM daybook.closings o CROSS JOIN LATERAL unnest(o.days) AS r
+                               WHERE o.org_id = x.org_id AND o.number > x.number AND o.action = 'opened'), '{}') AS days_now
+      FROM daybook.closings x
+     WHERE closing_differences.org_id = '' OR x.org_id = closing_differences.org_id
+    WINDOW w AS (PARTITION BY x.org_id ORDER BY x.number)
+)
+SELECT c.org_id, c.number, NULL::bigint, format('closing %s is not as it was written', c.number)
+  FROM c WHERE c.hash <> c.hash_now
+ UNION ALL
+SELECT c.org_id, c.number, NULL, format('closing %s does not continue closing %s', c.number, c.number_before)
+  FROM c WHERE c.number <> c.number_before + 1 OR c.previous_hash IS DISTINCT FROM c.hash_before
+ UNION ALL
+SELECT c.org_id, c.number, NULL,
+       format('what was %s from %s to %s (closing %s) was changed: %s impacts and %s entries then, %s and %s now%s', c.action, c.starts_on, c.ends_on,
+              c.number, c.impacts, c.entries, h.impacts, h.entries,
+              CASE WHEN (h.impacts, h.entries) = (c.impacts, c.entries) THEN ', with other contents' ELSE '' END)
+  FROM c CROSS JOIN LATERAL daybook.hash_impacts(c.org_id, c.days, c.last_impact_id) h
+ WHERE (h.impacts, h.entries, h.hash) IS DISTINCT FROM (c.impacts, c.entries, c.impacts_hash)
+ UNION ALL
+SELECT c.org_id, c.number, i.id, format('posted on %s after closing %s', i.posting_date, c.number)
+  FROM c
+ CROSS JOIN LATERAL unnest(c.days_now) AS span
+  JOIN daybook.impacts i ON i.org_id = c.org_id AND i.posting_date >= lower(span) AND i.posting_date < upper(span) AND i.id > c.last_impact_id
+ WHERE c.action = 'closed'
+ UNION ALL
+SELECT o.id, c.number, NULL, format('the days that are closed are %s, and those of the last closing are %s', daybook.closed_days(o.id), coalesce(c.closed_days, '{}'))
+  FROM (SELECT DISTINCT p.org_id AS id FROM daybook.periods p WHERE p.state = 'closed' AND (closing_differences.org_id = '' OR p.org_id = closing_differences.org_id)
+         UNION SELECT c.org_id FROM c) o
+  LEFT JOIN c ON c.org_id = o.id AND c.last
+ WHERE daybook.closed_days(o.id) <> coalesce(c.closed_days, '{}')
+ ORDER BY 1, 2, 3
+$$;
+
+-- Name: FUNCTION closing_differences(org_id text); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.closing_differences(org_id text) IS 'What of closings, or of what they closed, is not as it was; empty: nothing. An empty organization: all. It reads all closed impacts';
+
+-- Name: closings; Type: TABLE; Schema: daybook; Owner: -
+
+CREATE TABLE daybook.closings (
+    org_id text NOT NULL COLLATE pg_catalog."C",
+    number integer NOT NULL,
+    action text NOT NULL,
+    starts_on date NOT NULL,
+    ends_on date NOT NULL,
+    days datemultirange NOT NULL,
+    closed_days datemultirange NOT NULL,
+    closed_by text NOT NULL,
+    db_role text NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    impacts bigint NOT NULL,
+    entries bigint NOT NULL,
+    last_impact_id bigint NOT NULL,
+    impacts_hash bytea NOT NULL,
+    previous_hash bytea,
+    hash bytea NOT NULL,
+    list jsonb,
+    signature bytea,
+    key_id text,
+    CONSTRAINT closings_action_check CHECK ((action = ANY (ARRAY['closed'::text, 'opened'::text]))),
+    CONSTRAINT closings_closed_by_check CHECK ((octet_length(closed_by) <= 1000)),
+    CONSTRAINT closings_days_check CHECK ((NOT isempty(days))),
+    CONSTRAINT closings_hash_check CHECK ((octet_length(hash) = 32)),
+    CONSTRAINT closings_impacts_hash_check CHECK ((octet_length(impacts_hash) = 32)),
+    CONSTRAINT closings_key_id_check CHECK ((key_id ~ '^[0-9a-f]{32}$'::text)),
+    CONSTRAINT closings_number_check CHECK ((number > 0)),
+    CONSTRAINT closings_signature_check CHECK ((octet_length(signature) = 64)),
+    CONSTRAINT first_has_none_before CHECK (((number = 1) = (previous_hash IS NULL))),
+    CONSTRAINT signature_has_key CHECK (((signature IS NULL) = (key_id IS NULL)))
+);
+
+-- Name: TABLE closings; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON TABLE daybook.closings IS 'Closings and openings of periods, each with the hash of what it closed or opened and of the row before it. Append-only';
+
+-- Name: COLUMN closings.number; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.closings.number IS 'From 1 in each organization, without a gap';
+
+-- Name: COLUMN closings.starts_on; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.closings.starts_on IS 'The period''s first day; of days in no period, the first of them';
+
+-- Name: COLUMN closings.days; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.closings.days IS 'The days that it closed or opened: those of the period, and those in no period that go with it';
+
+-- Name: COLUMN closings.closed_days; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.closings.closed_days IS 'All days that are closed after it';
+
+-- Name: COLUMN closings.closed_by; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.closings.closed_by IS 'The setting daybook.actor of its transaction; without one, the role that logged in';
+
+-- Name: COLUMN closings.impacts; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.closings.impacts IS 'How many impacts the days had';
+
+-- Name: COLUMN closings.last_impact_id; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.closings.last_impact_id IS 'No impact that was made before it has a higher id, and none that was made after it has one as low';
+
+-- Name: COLUMN closings.impacts_hash; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.closings.impacts_hash IS 'daybook.hash_impacts of the days, up to last_impact_id';
+
+-- Name: COLUMN closings.previous_hash; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.closings.previous_hash IS 'The hash of the row before it';
+
+-- Name: COLUMN closings.hash; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.closings.hash IS 'daybook.closing_hash of the row';
+
+-- Name: COLUMN closings.list; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.closings.list IS 'What was open when it was closed: daybook.closing_list; null: it was opened';
+
+-- Name: COLUMN closings.signature; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.closings.signature IS 'Ed25519, of the text "daybook closing " and the hash in hexadecimal; null: not signed';
+
+-- Name: COLUMN closings.key_id; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.closings.key_id IS 'Of the key that signed: the first 16 bytes of the SHA-256 of the public key (DER), in hexadecimal';
+
+-- Name: closing_hash(daybook.closings); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.closing_hash(c daybook.closings) RETURNS bytea
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET "TimeZone" TO 'UTC'
+    SET "DateStyle" TO 'ISO, YMD'
+    SET bytea_output TO 'hex'
+    AS $$
+SELECT sha256(convert_to(ROW(c.org_id, c.number, c.action, c.starts_on, c.ends_on, c.days, c.closed_days, c.closed_by, c.db_role, c.created_at,
+                             c.impacts, c.entries, c.last_impact_id, c.impacts_hash, c.previous_hash, c.list)::text, 'UTF8'))
+$$;
+
+-- Name: closing_list(text, date, text[], date[]); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.closing_list(org_id text, starts_on date, computed_ids text[] DEFAULT '{}'::text[], computed_days date[] DEFAULT '{}'::date[]) RETURNS TABLE(code text, required boolean, count bigint, account text, currency text, amount numeric, examples text[], what_to_do text)
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+SELECT l.code, l.required, l.count, l.account, l.currency, l.amount, l.examples, t.what_to_do
+  FROM daybook.periods p
+ CROSS JOIN LATERAL daybook.open_at_closing(p.org_id, p.starts_on, p.ends_on, daybook.days_to_close(p.org_id, p.starts_on),
+                                            computed_ids, computed_days) l
+  LEFT JOIN (VALUES (1, 'UNPOSTED_FAILED', 'Mend what each failed for: a worker tries it again'),
+                    (2, 'UNPOSTED_WAITING', 'Wait until the workers have posted them'),
+                    (3, 'OPEN_BEFORE', 'Close them first'),
+                    (4, 'UNDATED', 'Have them posted if they belong to the period'),
+                    (5, 'SUSPENSE', 'Find out where the amounts belong, and post them there'),
+                    (6, 'ROUNDING', 'Check that it is as small as roundings are'),
+                    (7, 'UNRECONCILED', 'Put them together with what they pay or correct, or leave them open'),
+                    (8, 'EXCHANGE', 'Book them until the last day'),
+                    (9, 'RATES', 'Add the rates'),
+                    (10, 'TAX', 'Compare what they state with what is posted, and mend the documents or the rules')) AS t (place, code, what_to_do) ON t.code = l.code
+ WHERE p.org_id = closing_list.org_id AND p.starts_on = closing_list.starts_on
+ ORDER BY t.place, l.account, l.currency
+$$;
+
+-- Name: FUNCTION closing_list(org_id text, starts_on date, computed_ids text[], computed_days date[]); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.closing_list(org_id text, starts_on date, computed_ids text[], computed_days date[]) IS 'What is to be done before the period that begins on that day is closed; required: it has to be';
 
 -- Name: complete_async_operation(uuid, jsonb, bigint); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -1785,6 +2079,106 @@ CREATE FUNCTION daybook.count_organization_starts(org_id text, began integer) RE
     ON CONFLICT ON CONSTRAINT organization_rates_pkey DO UPDATE SET starts = excluded.starts, at = excluded.at
     RETURNING (1 - r.starts) * (SELECT o.rate_seconds / o.rate FROM daybook.organizations o WHERE o.id = $1)
 $_$;
+
+-- Name: counterparty_statement(text, text, date, date); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.counterparty_statement(org_id text, counterparty text, first_day date, last_day date) RETURNS TABLE(posting_date date, impact_id bigint, document_id text, type text, number text, issue_date date, due_date date, account_code text, currency text, amount numeric, balance numeric, open_amount numeric)
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    _org CONSTANT text := counterparty_statement.org_id;
+    documents text[];
+BEGIN
+    SELECT array_agg(d.id) INTO documents
+      FROM daybook.documents d WHERE d.org_id = _org AND d.content ->> 'counterparty' = counterparty_statement.counterparty;
+    documents := documents || ARRAY(
+        SELECT DISTINCT g.document_id
+          FROM unnest(documents) AS k (id)
+          JOIN daybook.reconciled r ON r.org_id = _org AND r.document_id = k.id
+          JOIN daybook.reconciled g ON g.org_id = _org AND g.group_id = r.group_id AND g.document_id <> ALL (documents)
+          LEFT JOIN daybook.documents d ON d.org_id = _org AND d.id = g.document_id
+         WHERE coalesce(d.content ->> 'counterparty', '') = '');
+    RETURN QUERY
+    WITH moves AS (
+        SELECT i.posting_date, i.id, i.document_id, e.account_code, e.currency,
+               sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END) AS amount
+          FROM unnest(documents) AS k (id)
+         CROSS JOIN LATERAL (SELECT * FROM daybook.impacts x WHERE x.org_id = _org AND x.document_id = k.id OFFSET 0) i
+          JOIN daybook.entries e ON e.impact_id = i.id
+          JOIN daybook.accounts a ON a.org_id = _org AND a.code = e.account_code AND a.role IN ('receivable', 'payable', 'advance')
+         WHERE (i.posting_date > last_day) IS NOT TRUE
+         GROUP BY i.posting_date, i.id, i.document_id, e.account_code, e.currency
+    ), lines AS (
+        SELECT m.* FROM moves m WHERE (m.posting_date < first_day) IS NOT TRUE AND m.amount <> 0
+         UNION ALL
+        SELECT NULL, NULL, NULL, m.account_code, m.currency, sum(m.amount) FROM moves m
+         WHERE m.posting_date < first_day
+         GROUP BY m.account_code, m.currency
+    )
+    SELECT l.posting_date, l.id, l.document_id, d.type, d.content ->> 'number', d.issue_date, daybook.day_of(d.content ->> 'due_date'),
+           l.account_code, l.currency, l.amount,
+           sum(l.amount) OVER (PARTITION BY l.account_code, l.currency ORDER BY l.posting_date NULLS FIRST, l.id),
+           coalesce(o.open_amount, 0)
+      FROM lines l
+      LEFT JOIN daybook.documents d ON d.org_id = _org AND d.id = l.document_id
+      LEFT JOIN daybook.items_until(_org, last_day, (
+               SELECT array_agg(DISTINCT u.id)
+                 FROM (SELECT unnest(documents) AS id
+                        UNION SELECT g.document_id FROM daybook.reconciled r JOIN daybook.reconciled g ON g.org_id = _org AND g.group_id = r.group_id
+                               WHERE r.org_id = _org AND r.document_id = ANY (documents)) u), true) o
+             ON o.document_id = l.document_id AND o.account_code = l.account_code AND o.currency = l.currency
+     ORDER BY l.account_code, l.currency, l.posting_date NULLS FIRST, l.id;
+END
+$$;
+
+-- Name: FUNCTION counterparty_statement(org_id text, counterparty text, first_day date, last_day date); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.counterparty_statement(org_id text, counterparty text, first_day date, last_day date) IS 'What a counterparty''s documents have posted on accounts with open items in a span of days, with the balance before and after each; debits less credits, in minor units';
+
+-- Name: day_of(text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.day_of(day text) RETURNS date
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    AS $_$
+    SELECT CASE WHEN day ~ '^(19|2\d)\d\d-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])$'
+                THEN make_date(left(day, 4)::integer, substr(day, 6, 2)::integer, 1) + right(day, 2)::integer - 1 END
+$_$;
+
+-- Name: days_to_close(text, date); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.days_to_close(org_id text, starts_on date) RETURNS datemultirange
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+WITH p AS (
+    SELECT x.* FROM daybook.periods x WHERE x.org_id = days_to_close.org_id AND x.starts_on = days_to_close.starts_on
+), last AS (
+    SELECT x.starts_on, x.ends_on
+      FROM daybook.periods x CROSS JOIN p
+     WHERE x.org_id = p.org_id AND (x.state = 'closed' OR x.starts_on = p.starts_on)
+     ORDER BY x.starts_on DESC LIMIT 1
+)
+SELECT CASE p.state
+       WHEN 'open' THEN
+           datemultirange(daterange('1900-01-01', coalesce(
+               (SELECT min(x.starts_on) FROM daybook.periods x WHERE x.org_id = p.org_id AND x.starts_on > last.starts_on), last.ends_on + 1)))
+           - coalesce((SELECT range_agg(daterange(x.starts_on, x.ends_on, '[]')) FROM daybook.periods x
+                        WHERE x.org_id = p.org_id AND x.state = 'open' AND x.starts_on <> p.starts_on), '{}')
+           - daybook.closed_days(p.org_id)
+       ELSE
+           (datemultirange(daterange(p.starts_on, p.ends_on, '[]'))
+            + coalesce((SELECT c.days FROM daybook.closings c
+                         WHERE c.org_id = p.org_id AND c.starts_on = p.starts_on AND c.action = 'closed' ORDER BY c.number DESC LIMIT 1), '{}'))
+           * daybook.closed_days(p.org_id)
+       END
+  FROM p CROSS JOIN last
+$$;
+
+-- Name: FUNCTION days_to_close(org_id text, starts_on date); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.days_to_close(org_id text, starts_on date) IS 'The days that the closing of the period that begins on that day closes, or has closed: its own, and those in no period that go with it';
 
 -- Name: debounce_job(text, text, jsonb, jsonb, integer, integer, jsonb, text, text); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -2873,6 +3267,74 @@ BEGIN
 END
 $$;
 
+-- Name: exchange_booked(text, text, date); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.exchange_booked(org_id text, adjustment text, until date) RETURNS numeric
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    SELECT coalesce((
+               SELECT sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END)
+                 FROM daybook.entries e
+                 JOIN daybook.impacts i ON i.id = e.impact_id
+                 JOIN daybook.organizations o ON o.id = e.org_id
+                WHERE e.org_id = exchange_booked.org_id AND e.account_code = adjustment AND e.currency = o.currency
+                  AND (i.posting_date <= until OR i.document_date <= until AND i.document_id LIKE 'exchange:%')), 0)
+         + coalesce((
+               SELECT sum((j ->> 'amount')::numeric)
+                 FROM daybook.documents d
+                CROSS JOIN LATERAL jsonb_array_elements(d.content -> 'journal' -> 'entries') AS j
+                WHERE d.org_id = exchange_booked.org_id AND d.id >= 'exchange:' AND d.id < 'exchange;' AND d.deleted_at IS NULL AND d.issue_date <= until
+                  AND j ->> 'account' = adjustment
+                  AND NOT EXISTS (SELECT FROM daybook.impacts i WHERE i.org_id = d.org_id AND i.document_id = d.id)), 0)
+$$;
+
+-- Name: FUNCTION exchange_booked(org_id text, adjustment text, until date); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.exchange_booked(org_id text, adjustment text, until date) IS 'What stands on the adjustment account of exchange differences until a day, with the journals that are not posted yet';
+
+-- Name: exchange_differences(text, date); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.exchange_differences(org_id text, until date) RETURNS TABLE(group_id bigint, account_code text, currency text, debit_document text, credit_document text, debit_day date, credit_day date, amount numeric, debit_rate numeric, credit_rate numeric, own_currency text, difference numeric)
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+WITH own AS (
+    SELECT o.currency FROM daybook.organizations o WHERE o.id = exchange_differences.org_id AND o.currency IS NOT NULL
+), items AS MATERIALIZED (
+    SELECT r.group_id, r.document_id, e.account_code, e.currency, max(i.document_date) AS day,
+           sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END) AS amount
+      FROM own
+      JOIN daybook.accounts a ON a.org_id = exchange_differences.org_id AND a.role IN ('receivable', 'payable', 'advance')
+      JOIN daybook.entries e ON e.org_id = exchange_differences.org_id AND e.account_code = a.code AND e.currency <> own.currency
+      JOIN daybook.impacts i ON i.id = e.impact_id AND i.posting_date <= coalesce(exchange_differences.until, date 'infinity')
+      JOIN daybook.reconciled r ON r.org_id = exchange_differences.org_id AND r.document_id = i.document_id
+     GROUP BY r.group_id, r.document_id, e.account_code, e.currency
+    HAVING sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END) <> 0
+), spans AS MATERIALIZED (
+    SELECT i.*, sum(abs(i.amount)) OVER (PARTITION BY i.group_id, i.account_code, i.currency, sign(i.amount) ORDER BY i.day, i.document_id) AS upto
+      FROM items i
+), pairs AS (
+    SELECT d.group_id, d.account_code, d.currency, d.document_id AS debit_document, c.document_id AS credit_document, d.day AS debit_day, c.day AS credit_day,
+           least(d.upto, c.upto) - greatest(d.upto - d.amount, c.upto + c.amount) AS amount
+      FROM spans d
+      JOIN spans c ON c.group_id = d.group_id AND c.account_code = d.account_code AND c.currency = d.currency AND c.amount < 0
+     WHERE d.amount > 0 AND least(d.upto, c.upto) > greatest(d.upto - d.amount, c.upto + c.amount)
+)
+SELECT p.group_id, p.account_code, p.currency, p.debit_document, p.credit_document, p.debit_day, p.credit_day, p.amount, d.rate, c.rate, own.currency,
+       round(p.amount * (c.rate - d.rate) * 10::numeric ^ (daybook.minor_digits(own.currency) - daybook.minor_digits(p.currency)))
+  FROM pairs p
+ CROSS JOIN own
+  LEFT JOIN LATERAL (SELECT x.rate FROM daybook.rates x WHERE x.org_id = exchange_differences.org_id AND x.currency = p.currency AND x.valid_on <= p.debit_day
+                      ORDER BY x.valid_on DESC LIMIT 1) d ON true
+  LEFT JOIN LATERAL (SELECT x.rate FROM daybook.rates x WHERE x.org_id = exchange_differences.org_id AND x.currency = p.currency AND x.valid_on <= p.credit_day
+                      ORDER BY x.valid_on DESC LIMIT 1) c ON true
+$$;
+
+-- Name: FUNCTION exchange_differences(org_id text, until date); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.exchange_differences(org_id text, until date) IS 'What was won or lost by rates where items in other currencies pay each other in a group until a day (null: all), in minor units of the own currency';
+
 -- Name: fail_async_operation(uuid, text, bigint, text); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.fail_async_operation(p_operation_id uuid, p_error text, p_fence bigint DEFAULT NULL::bigint, p_error_code text DEFAULT 'HANDLER_ERROR'::text) RETURNS boolean
@@ -3131,6 +3593,34 @@ $$;
 -- Name: FUNCTION get_pending_async_operations(p_operation_types text[], p_limit integer); Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON FUNCTION daybook.get_pending_async_operations(p_operation_types text[], p_limit integer) IS 'Operations that are due and may be claimed, of these types or of all (null): high priorities first, then the longest due';
+
+-- Name: hash_impacts(text, datemultirange, bigint); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.hash_impacts(org_id text, days datemultirange, last_impact_id bigint, OUT impacts bigint, OUT entries bigint, OUT hash bytea) RETURNS record
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET "TimeZone" TO 'UTC'
+    SET "DateStyle" TO 'ISO, YMD'
+    SET bytea_output TO 'hex'
+    AS $$
+SELECT count(*), coalesce(sum(h.entries), 0)::bigint, daybook.chained_hash(h.hash ORDER BY h.id)
+  FROM (SELECT i.id, e.entries,
+               sha256(convert_to(ROW(i.id, i.org_id, i.document_id, i.document_version, i.seq, i.kind, i.rule_set_version, i.rule_id, i.epoch,
+                                     i.document_date, i.posting_date, i.entry_count, i.content_hash, i.job_id, i.attempt, i.workflow_run_id,
+                                     i.created_at, i.no_entries)::text || e.lines, 'UTF8')) AS hash
+          FROM unnest(hash_impacts.days) AS span
+          JOIN daybook.impacts i
+            ON i.org_id = hash_impacts.org_id AND i.posting_date >= lower(span) AND i.posting_date < upper(span) AND i.id <= hash_impacts.last_impact_id
+         CROSS JOIN LATERAL (
+               SELECT count(*) AS entries,
+                      coalesce(string_agg(ROW(x.line_no, x.org_id, x.account_code, x.side, x.amount_minor, x.currency, x.rule_line_id, x.document_line,
+                                              x.dimensions)::text, '' ORDER BY x.line_no), '') AS lines
+                 FROM daybook.entries x WHERE x.impact_id = i.id) e) h
+$$;
+
+-- Name: FUNCTION hash_impacts(org_id text, days datemultirange, last_impact_id bigint, OUT impacts bigint, OUT entries bigint, OUT hash bytea); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.hash_impacts(org_id text, days datemultirange, last_impact_id bigint, OUT impacts bigint, OUT entries bigint, OUT hash bytea) IS 'The hash of all impacts of an organization with a posting date in the days and an id up to last_impact_id, with their entries';
 
 -- Name: held_async_operation(uuid, bigint); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -3493,6 +3983,93 @@ CREATE FUNCTION daybook.is_waiting(job daybook.jobs) RETURNS boolean
     SELECT job.state = 'pending' AND job.ready_at = '9999-12-31 00:00:00+00'
            AND (job.sequence IS NOT NULL OR EXISTS (SELECT FROM daybook.job_waits w WHERE w.job_id = job.id AND num_nulls(w.ended_as) = 1))
 $$;
+
+-- Name: items_of_document(text, text, date); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.items_of_document(org_id text, of_document text, until date DEFAULT NULL::date) RETURNS TABLE(document_id text, account_code text, currency text, role text, type text, direction text, number text, counterparty text, issue_date date, due_date date, amount numeric, open_amount numeric, group_id bigint)
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+    SELECT * FROM daybook.items_until($1, $3, (
+        SELECT coalesce(array_agg(g.document_id), ARRAY[$2])
+          FROM daybook.reconciled r JOIN daybook.reconciled g ON g.org_id = r.org_id AND g.group_id = r.group_id
+         WHERE r.org_id = $1 AND r.document_id = $2), true)
+$_$;
+
+-- Name: FUNCTION items_of_document(org_id text, of_document text, until date); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.items_of_document(org_id text, of_document text, until date) IS 'The items of a document and of those in its group, also those of which nothing is open';
+
+-- Name: items_until(text, date, text[], boolean); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.items_until(org_id text, until date, documents text[], closed boolean) RETURNS TABLE(document_id text, account_code text, currency text, role text, type text, direction text, number text, counterparty text, issue_date date, due_date date, amount numeric, open_amount numeric, group_id bigint)
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET work_mem TO '64MB'
+    AS $_$
+DECLARE
+    accounts text[] := ARRAY(SELECT a.code FROM daybook.accounts a
+                              WHERE a.org_id = items_until.org_id AND a.role IN ('receivable', 'payable', 'advance'));
+    units    text := $stmt$
+    SELECT r.group_id, CASE WHEN r.group_id IS NULL THEN i.document_id END AS document_id, e.account_code, e.currency,
+           max(i.document_date) AS day, sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END) AS amount
+      FROM daybook.entries e
+      JOIN daybook.impacts i ON i.id = e.impact_id
+      LEFT JOIN daybook.reconciled r ON r.org_id = $1 AND r.document_id = i.document_id
+     WHERE e.org_id = $1 AND e.account_code = ANY ($5) AND i.org_id = $1 AND i.posting_date <= $2
+     GROUP BY 1, 2, 3, 4
+    HAVING sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END) <> 0$stmt$;
+    members  text := 'SELECT DISTINCT r.document_id AS id FROM units u JOIN daybook.reconciled r ON r.org_id = $1 AND r.group_id = u.group_id';
+BEGIN
+    IF documents IS NOT NULL THEN
+        units := $stmt$SELECT NULL::bigint AS group_id, NULL::text AS document_id, ''::text AS account_code, ''::text AS currency, NULL::date AS day, 0::numeric AS amount WHERE false$stmt$;
+        members := 'SELECT id FROM unnest($3) AS u (id)';
+    END IF;
+    RETURN QUERY EXECUTE $stmt$
+WITH units AS MATERIALIZED ($stmt$ || units || $stmt$
+), items AS MATERIALIZED (
+    SELECT r.group_id, m.id AS document_id, e.account_code, e.currency, max(i.document_date) AS day,
+           sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END) AS amount
+      FROM ($stmt$ || members || $stmt$) m
+     CROSS JOIN LATERAL (SELECT * FROM daybook.impacts x WHERE x.org_id = $1 AND x.document_id = m.id AND x.posting_date <= $2 OFFSET 0) i
+      JOIN daybook.entries e ON e.impact_id = i.id AND e.account_code = ANY ($5)
+      LEFT JOIN daybook.reconciled r ON r.org_id = $1 AND r.document_id = m.id
+     GROUP BY r.group_id, m.id, e.account_code, e.currency
+    HAVING sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END) <> 0
+), shared AS (
+    SELECT s.*, sum(greatest(s.amount, 0)) OVER whole AS debits, sum(greatest(-s.amount, 0)) OVER whole AS credits,
+           coalesce(sum(abs(s.amount)) OVER (PARTITION BY s.group_id, s.account_code, s.currency, sign(s.amount)
+               ORDER BY s.day, s.document_id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS older
+      FROM items s
+     WHERE s.group_id IS NOT NULL
+    WINDOW whole AS (PARTITION BY s.group_id, s.account_code, s.currency)
+), opened AS (
+    SELECT s.document_id, s.account_code, s.currency, s.day, s.amount, s.group_id,
+           CASE WHEN s.amount > 0 THEN s.amount - greatest(0, least(s.amount, s.credits - s.older))
+                ELSE s.amount + greatest(0, least(-s.amount, s.debits - s.older)) END AS open_amount
+      FROM shared s
+     UNION ALL
+    SELECT s.document_id, s.account_code, s.currency, s.day, s.amount, NULL, s.amount FROM items s WHERE s.group_id IS NULL
+     UNION ALL
+    SELECT u.document_id, u.account_code, u.currency, u.day, u.amount, NULL, u.amount FROM units u WHERE u.group_id IS NULL
+)
+SELECT o.document_id, o.account_code, o.currency, a.role, coalesce(d.type, ''), coalesce(d.direction, ''), coalesce(d.content ->> 'number', ''),
+       coalesce(d.content ->> 'counterparty',
+           CASE WHEN o.group_id IS NOT NULL THEN
+               (SELECT min(x.content ->> 'counterparty') FROM daybook.reconciled r JOIN daybook.documents x ON x.org_id = r.org_id AND x.id = r.document_id
+                 WHERE r.org_id = $1 AND r.group_id = o.group_id) END, ''),
+       coalesce(d.issue_date, o.day), daybook.day_of(d.content ->> 'due_date'), o.amount, o.open_amount, o.group_id
+  FROM opened o
+  JOIN daybook.accounts a ON a.org_id = $1 AND a.code = o.account_code
+  LEFT JOIN LATERAL (SELECT * FROM daybook.documents x WHERE x.org_id = $1 AND x.id = o.document_id OFFSET 0) d ON true
+ WHERE $4 OR o.open_amount <> 0
+$stmt$ USING org_id, coalesce(until, date 'infinity'), documents, closed, accounts;
+END
+$_$;
+
+-- Name: FUNCTION items_until(org_id text, until date, documents text[], closed boolean); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.items_until(org_id text, until date, documents text[], closed boolean) IS 'The items until a day (null: all) of an organization, or of some documents, and what is open of each: debits less credits, in minor units';
 
 -- Name: job_code_is_reserved(text); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -4043,6 +4620,29 @@ CREATE FUNCTION daybook.limited_places(scope text, org_id text, key text) RETURN
     SELECT j.* FROM daybook.jobs j WHERE j.limit_scope = $1 AND j.org_id = $2 AND j.limit_key = $3 AND j.finished_at IS NULL AND j.fleet >= 0
 $_$;
 
+-- Name: link_documents(text, text, text, text, text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.link_documents(org_id text, one text, other text, matched_by text, actor text) RETURNS bigint
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    a bigint := (SELECT r.group_id FROM daybook.reconciled r WHERE r.org_id = link_documents.org_id AND r.document_id = one);
+    b bigint := (SELECT r.group_id FROM daybook.reconciled r WHERE r.org_id = link_documents.org_id AND r.document_id = other);
+    target bigint := coalesce(least(a, b), nextval('daybook.reconciled_group_seq'));
+BEGIN
+    IF a <> b THEN
+        UPDATE daybook.reconciled r SET group_id = target WHERE r.org_id = link_documents.org_id AND r.group_id = greatest(a, b);
+    END IF;
+    INSERT INTO daybook.reconciled (org_id, document_id, group_id, matched_by, actor)
+    SELECT link_documents.org_id, u.id, target, link_documents.matched_by, link_documents.actor
+      FROM unnest(ARRAY[one, other]) AS u (id)
+        ON CONFLICT ON CONSTRAINT reconciled_pkey DO NOTHING;
+    RETURN target;
+END
+$$;
+
 -- Name: live_taxes(text, date, date); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.live_taxes(org_id text, from_day date, to_day date) RETURNS TABLE(document_id text, impact_id bigint, currency text, direction text, country text, category text, code text, rate numeric, base numeric, tax numeric)
@@ -4092,6 +4692,7 @@ CREATE FUNCTION daybook.lock_class(name text) RETURNS integer
         WHEN 'fleets'               THEN 1684109681
         WHEN 'workers'              THEN 1684109682
         WHEN 'job limits'           THEN 1684109683
+        WHEN 'reconciliations'      THEN 1684109684
     END
 $$;
 
@@ -4279,6 +4880,125 @@ BEGIN
 END
 $$;
 
+-- Name: match_open_items(text, text[], text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.match_open_items(org_id text, rules text[] DEFAULT '{reference,number,amount}'::text[], actor text DEFAULT SESSION_USER) RETURNS TABLE(document_id text, other_id text, matched_by text, group_id bigint, account_code text, currency text, amount numeric)
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+BEGIN
+    IF coalesce(match_open_items.actor, '') = '' THEN
+        RAISE EXCEPTION 'who matches them is missing' USING ERRCODE = 'DB010';
+    END IF;
+    PERFORM pg_advisory_xact_lock(daybook.lock_class('reconciliations'), hashtext(match_open_items.org_id));
+    FOREACH matched_by IN ARRAY coalesce(rules, '{}') LOOP
+        FOR document_id, other_id, account_code, currency, amount IN
+            SELECT m.document_id, m.other_id, m.account_code, m.currency, m.amount
+              FROM daybook.matching_items(match_open_items.org_id, match_open_items.matched_by) m ORDER BY 1, 2, 3, 4
+        LOOP
+            group_id := daybook.link_documents(match_open_items.org_id, match_open_items.document_id, match_open_items.other_id,
+                match_open_items.matched_by, match_open_items.actor);
+            RETURN NEXT;
+        END LOOP;
+    END LOOP;
+END
+$$;
+
+-- Name: FUNCTION match_open_items(org_id text, rules text[], actor text); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.match_open_items(org_id text, rules text[], actor text) IS 'Puts documents together whose open items belong together by the rules reference, number and amount, in the order given, and returns them';
+
+-- Name: match_open_items_job(jsonb); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.match_open_items_job(argument jsonb) RETURNS jsonb
+    LANGUAGE sql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    SELECT jsonb_build_object('matched', count(*))
+      FROM daybook.match_open_items(current_setting('daybook.org_id'),
+               coalesce((SELECT array_agg(r) FROM jsonb_array_elements_text(argument -> 'rules') r), '{reference,number,amount}'), 'a scheduled job')
+$$;
+
+-- Name: FUNCTION match_open_items_job(argument jsonb); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.match_open_items_job(argument jsonb) IS 'match_open_items as a function of jobs of the type db_function';
+
+-- Name: matching_items(text, text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.matching_items(org_id text, rule text) RETURNS TABLE(document_id text, other_id text, account_code text, currency text, amount numeric)
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    _org CONSTANT text := matching_items.org_id;
+BEGIN
+    IF rule = 'amount' THEN
+        RETURN QUERY
+        SELECT min(o.document_id) FILTER (WHERE o.open_amount < 0), min(o.document_id) FILTER (WHERE o.open_amount > 0),
+               o.account_code, o.currency, abs(o.open_amount)
+          FROM daybook.open_items(_org) o
+         WHERE o.counterparty <> ''
+         GROUP BY o.account_code, o.currency, o.counterparty, abs(o.open_amount)
+        HAVING count(*) = 2 AND sum(o.open_amount) = 0;
+    ELSIF rule = 'number' THEN
+        RETURN QUERY
+        WITH open AS MATERIALIZED (
+            SELECT * FROM daybook.open_items(_org)
+        ), texts AS (
+            SELECT o.document_id, o.account_code, o.currency, o.open_amount,
+                   string_to_array(daybook.words_of(concat_ws(' / ', d.content ->> 'number', d.content -> 'attributes' ->> 'text',
+                       d.content -> 'attributes' ->> 'reference', d.content -> 'attributes' ->> 'end_to_end')), ' ') AS words
+              FROM open o JOIN daybook.documents d ON d.org_id = _org AND d.id = o.document_id
+             WHERE o.type NOT IN ('invoice', 'credit_note')
+        ), named AS (
+            SELECT DISTINCT t.document_id, t.account_code, t.currency, t.open_amount, array_to_string(t.words[f.n:f.n + k.n], ' ') AS number
+              FROM texts t
+             CROSS JOIN LATERAL generate_series(1, least(cardinality(t.words), 100)) AS f (n)
+             CROSS JOIN generate_series(0, 4) AS k (n)
+             WHERE f.n + k.n <= cardinality(t.words)
+        ), pairs AS (
+            SELECT n.document_id, o.document_id AS other_id, n.account_code, n.currency, abs(n.open_amount) AS amount,
+                   count(*) OVER (PARTITION BY n.document_id, n.account_code, n.currency) AS others,
+                   count(*) OVER (PARTITION BY o.document_id, o.account_code, o.currency) AS ones
+              FROM named n
+              JOIN open o ON o.account_code = n.account_code AND o.currency = n.currency AND o.open_amount = -n.open_amount
+               AND daybook.words_of(o.number) = n.number AND o.document_id <> n.document_id
+             WHERE octet_length(n.number) >= 3 AND o.type IN ('invoice', 'credit_note', 'journal')
+        )
+        SELECT p.document_id, p.other_id, p.account_code, p.currency, p.amount FROM pairs p WHERE p.others = 1 AND p.ones = 1;
+    ELSIF rule = 'reference' THEN
+        RETURN QUERY
+        WITH refers AS MATERIALIZED (
+            SELECT DISTINCT o.document_id, o.account_code, o.currency, abs(o.open_amount) AS amount, o.counterparty, o.group_id, r.name
+              FROM daybook.open_items(_org) o
+              JOIN daybook.documents d ON d.org_id = _org AND d.id = o.document_id
+             CROSS JOIN LATERAL jsonb_array_elements_text(CASE jsonb_typeof(d.content -> 'refers_to') WHEN 'array' THEN d.content -> 'refers_to' ELSE '[]' END) AS r (name)
+             WHERE d.content ? 'refers_to' AND r.name <> ''
+        ), found AS (
+            SELECT r.*, d.id AS other_id, true AS by_id, d.content ->> 'counterparty' AS party
+              FROM refers r JOIN daybook.documents d ON d.org_id = _org AND d.id = r.name
+             UNION ALL
+            SELECT r.*, d.id, false, d.content ->> 'counterparty'
+              FROM refers r JOIN daybook.documents d ON d.org_id = _org AND d.content ->> 'number' = r.name
+        ), fitting AS (
+            SELECT f.*, count(*) FILTER (WHERE NOT f.by_id) OVER (PARTITION BY f.document_id, f.account_code, f.currency, f.name) AS of_number
+              FROM found f
+             WHERE f.other_id <> f.document_id AND (f.by_id OR coalesce(f.party, '') = f.counterparty OR coalesce(f.party, '') = '' OR f.counterparty = '')
+               AND EXISTS (SELECT FROM daybook.impacts i JOIN daybook.entries e ON e.impact_id = i.id
+                            WHERE i.org_id = _org AND i.document_id = f.other_id AND e.account_code = f.account_code AND e.currency = f.currency)
+        )
+        SELECT DISTINCT f.document_id, f.other_id, f.account_code, f.currency, f.amount
+          FROM fitting f
+          LEFT JOIN daybook.reconciled r ON r.org_id = _org AND r.document_id = f.other_id
+         WHERE (f.by_id OR f.of_number = 1) AND (f.group_id = r.group_id) IS NOT TRUE;
+    ELSE
+        RAISE EXCEPTION 'rule % is not known', rule USING ERRCODE = 'DB010', HINT = 'the rules are reference, number and amount';
+    END IF;
+END
+$$;
+
 -- Name: may_admit(); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.may_admit() RETURNS boolean
@@ -4324,6 +5044,17 @@ BEGIN
     RETURN merged;
 END
 $_$;
+
+-- Name: minor_digits(text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.minor_digits(currency text) RETURNS integer
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    AS $$
+    SELECT CASE WHEN currency = ANY ('{BIF,CLP,DJF,GNF,ISK,JPY,KMF,KRW,PYG,RWF,UGX,UYI,VND,VUV,XAF,XOF,XPF,ADP,BEF,BYB,BYR,ESP,GRD,ITL,LUF,MGF,PTE,ROL,TPE,TRL}') THEN 0
+                WHEN currency = ANY ('{BHD,IQD,JOD,KWD,LYD,OMR,TND}') THEN 3
+                WHEN currency = ANY ('{CLF,UYW}') THEN 4
+                ELSE 2 END
+$$;
 
 -- Name: move_queue(text, integer); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -4417,6 +5148,71 @@ BEGIN
 END
 $$;
 
+-- Name: note_closings(text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.note_closings(org_id text) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+DECLARE
+    _org    CONSTANT text := note_closings.org_id;
+    _now    CONSTANT datemultirange := daybook.closed_days(_org);
+    _actor  CONSTANT text := coalesce(nullif(current_setting('daybook.actor', true), ''), session_user::text);
+    _list   CONSTANT jsonb := nullif(current_setting('daybook.closing_list', true), '')::jsonb;
+    c       daybook.closings;
+    changed datemultirange;
+    span    record;
+    want    daybook.period_state;
+BEGIN
+    SELECT * INTO c FROM daybook.closings x WHERE x.org_id = _org ORDER BY x.number DESC LIMIT 1;
+    IF coalesce(c.closed_days, '{}') = _now THEN
+        RETURN;
+    END IF;
+    IF current_setting('transaction_isolation') <> 'read committed' THEN
+        RAISE EXCEPTION 'the isolation level is %: what was posted before the closing may not be seen', current_setting('transaction_isolation')
+            USING ERRCODE = 'DB010', HINT = 'close and open periods in a transaction that is READ COMMITTED';
+    END IF;
+    FOREACH want IN ARRAY ARRAY['open', 'closed']::daybook.period_state[] LOOP
+        changed := CASE want WHEN 'open' THEN coalesce(c.closed_days, '{}') - _now ELSE _now - coalesce(c.closed_days, '{}') END;
+        FOR span IN
+            SELECT p.starts_on, p.ends_on, lead(p.starts_on) OVER (ORDER BY p.starts_on) IS NULL AS last
+              FROM daybook.periods p
+             WHERE p.org_id = _org AND p.state = want AND daterange(p.starts_on, p.ends_on, '[]') && changed
+             UNION ALL
+            SELECT lower(changed), upper(changed) - 1, true
+             WHERE NOT isempty(changed)
+               AND NOT EXISTS (SELECT FROM daybook.periods p
+                                WHERE p.org_id = _org AND p.state = want AND daterange(p.starts_on, p.ends_on, '[]') && changed)
+             ORDER BY 1
+        LOOP
+            c.org_id := _org;
+            c.number := coalesce(c.number, 0) + 1;
+            c.action := CASE want WHEN 'open' THEN 'opened' ELSE 'closed' END;
+            c.starts_on := span.starts_on;
+            c.ends_on := span.ends_on;
+            c.days := changed * datemultirange(CASE WHEN span.last THEN daterange(NULL, NULL) ELSE daterange(NULL, span.ends_on, '[]') END);
+            changed := changed - c.days;
+            c.closed_days := CASE want WHEN 'open' THEN c.closed_days - c.days ELSE coalesce(c.closed_days, '{}') + c.days END;
+            c.closed_by := _actor;
+            c.db_role := session_user;
+            c.created_at := clock_timestamp();
+            SELECT s.last_value INTO c.last_impact_id FROM daybook.impact_id_seq s;
+            SELECT h.impacts, h.entries, h.hash INTO c.impacts, c.entries, c.impacts_hash FROM daybook.hash_impacts(_org, c.days, c.last_impact_id) h;
+            c.list := NULL;
+            IF want = 'closed' THEN
+                c.list := coalesce(_list, (SELECT coalesce(jsonb_agg(l), '[]')
+                                             FROM daybook.open_at_closing(_org, c.starts_on, c.ends_on, c.days, '{}', '{}') l));
+            END IF;
+            c.previous_hash := c.hash;
+            c.signature := NULL;
+            c.key_id := NULL;
+            c.hash := daybook.closing_hash(c);
+            INSERT INTO daybook.closings SELECT c.*;
+        END LOOP;
+    END LOOP;
+END
+$$;
+
 -- Name: note_job_types(text, text, text[], text[], text[], integer[], double precision[], integer[], boolean[], text[], boolean[]); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.note_job_types(_kind text, _worker text, _types text[], _aliases text[], _owners text[], _attempts integer[], _timeouts double precision[], _parallel integer[], _bulk boolean[], _secrets text[] DEFAULT NULL::text[], _encrypts boolean[] DEFAULT NULL::boolean[]) RETURNS void
@@ -4495,6 +5291,89 @@ $$;
 -- Name: FUNCTION notification_stats(p_org_id text, p_time_zone text, OUT pending bigint, OUT processing bigint, OUT completed bigint, OUT failed bigint, OUT todays_sent bigint); Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON FUNCTION daybook.notification_stats(p_org_id text, p_time_zone text, OUT pending bigint, OUT processing bigint, OUT completed bigint, OUT failed bigint, OUT todays_sent bigint) IS 'Counts jobs of the types email, sms and notification, of an organization or of all (null): pending also those that are to be tried again, failed the dead letters, todays_sent those completed since midnight in the time zone';
+
+-- Name: open_at_closing(text, date, date, datemultirange, text[], date[]); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.open_at_closing(org_id text, starts_on date, ends_on date, days datemultirange, computed_ids text[], computed_days date[]) RETURNS TABLE(code text, required boolean, count bigint, account text, currency text, amount numeric, examples text[])
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+WITH unposted AS MATERIALIZED (
+    SELECT * FROM daybook.unposted_documents(open_at_closing.org_id, open_at_closing.days, computed_ids, computed_days)
+), open AS (
+    SELECT p.starts_on FROM daybook.periods p
+     WHERE p.org_id = open_at_closing.org_id AND p.state = 'open' AND p.starts_on < open_at_closing.starts_on
+), balances AS (
+    SELECT a.role, a.code, b.currency, sum(b.debit - b.credit) AS amount
+      FROM daybook.accounts a
+      JOIN daybook.account_sums(open_at_closing.org_id, NULL, open_at_closing.ends_on) b ON b.account_code = a.code
+     WHERE a.org_id = open_at_closing.org_id AND a.role IN ('suspense', 'rounding')
+     GROUP BY a.role, a.code, b.currency
+    HAVING sum(b.debit - b.credit) <> 0
+), unreconciled AS (
+    SELECT i.account_code, i.currency, count(*) AS count, sum(i.open_amount) AS amount,
+           (array_agg(i.document_id ORDER BY i.issue_date, i.document_id))[:20] AS examples
+      FROM daybook.open_items(open_at_closing.org_id, open_at_closing.ends_on) i
+     WHERE CASE i.role WHEN 'receivable' THEN i.open_amount < 0 WHEN 'payable' THEN i.open_amount > 0 END
+     GROUP BY i.account_code, i.currency
+), taxes AS (
+    SELECT t.currency, count(*) AS count, sum(t.stated - t.posted) AS amount,
+           (array_agg(t.document_id ORDER BY abs(t.stated - t.posted) DESC, t.document_id))[:20] AS examples
+      FROM daybook.vat_differences(open_at_closing.org_id, open_at_closing.starts_on, open_at_closing.ends_on) t
+     WHERE EXISTS (SELECT FROM daybook.accounts a WHERE a.org_id = open_at_closing.org_id AND a.role = 'tax')
+     GROUP BY t.currency
+), exchange AS (
+    SELECT o.currency, count(x.difference) AS count, count(x.amount) FILTER (WHERE x.difference IS NULL) AS missing, o.exchange_accounts[1] AS account,
+           coalesce(sum(x.difference), 0)
+               - coalesce(daybook.exchange_booked(open_at_closing.org_id, o.exchange_accounts[1], open_at_closing.ends_on), 0) AS amount,
+           (array_agg(x.credit_document ORDER BY x.credit_day DESC, x.credit_document) FILTER (WHERE x.difference IS NOT NULL))[:20] AS examples,
+           (array_agg(DISTINCT x.currency) FILTER (WHERE x.amount IS NOT NULL AND x.difference IS NULL))[:20] AS currencies
+      FROM daybook.organizations o
+      LEFT JOIN LATERAL daybook.exchange_differences(o.id, open_at_closing.ends_on) x ON true
+     WHERE o.id = open_at_closing.org_id AND o.currency IS NOT NULL
+     GROUP BY o.currency, o.exchange_accounts
+)
+SELECT CASE u.state WHEN 'failed' THEN 'UNPOSTED_FAILED' ELSE 'UNPOSTED_WAITING' END, true, count(*), NULL, NULL, NULL::numeric,
+       (array_agg(u.document_id ORDER BY u.date, u.document_id))[:20]
+  FROM (SELECT document_id, date, CASE state WHEN 'failed' THEN 'failed' ELSE 'waiting' END AS state FROM unposted WHERE inside) u
+ GROUP BY u.state
+ UNION ALL
+SELECT 'OPEN_BEFORE', true, count(*), NULL, NULL, NULL, (array_agg(to_char(o.starts_on, 'YYYY-MM-DD') ORDER BY o.starts_on))[:20]
+  FROM open o
+HAVING count(*) > 0
+ UNION ALL
+SELECT 'UNDATED', false, count(*), NULL, NULL, NULL, (array_agg(u.document_id ORDER BY u.document_id))[:20]
+  FROM unposted u WHERE u.inside IS NULL
+HAVING count(*) > 0
+ UNION ALL
+SELECT upper(b.role), false, 1, b.code, b.currency, b.amount, '{}'
+  FROM balances b
+ UNION ALL
+SELECT 'UNRECONCILED', false, u.count, u.account_code, u.currency, u.amount, u.examples
+  FROM unreconciled u
+ UNION ALL
+SELECT 'EXCHANGE', false, x.count, x.account, x.currency, x.amount, x.examples
+  FROM exchange x WHERE x.amount <> 0
+ UNION ALL
+SELECT 'RATES', false, x.missing, NULL, NULL, NULL, x.currencies
+  FROM exchange x WHERE x.missing > 0
+ UNION ALL
+SELECT 'TAX', false, t.count, NULL, t.currency, t.amount, t.examples
+  FROM taxes t
+$$;
+
+-- Name: open_items(text, date); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.open_items(org_id text, until date DEFAULT NULL::date) RETURNS TABLE(document_id text, account_code text, currency text, role text, type text, direction text, number text, counterparty text, issue_date date, due_date date, amount numeric, open_amount numeric, group_id bigint)
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    SELECT * FROM daybook.items_until(open_items.org_id, open_items.until, NULL, false)
+$$;
+
+-- Name: FUNCTION open_items(org_id text, until date); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.open_items(org_id text, until date) IS 'What is open on a day (null: of all that is posted) of each document on accounts of receivables, payables and advances: debits less credits, in minor units';
 
 -- Name: open_twin(daybook.jobs); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -4720,6 +5599,18 @@ $$;
 
 COMMENT ON FUNCTION daybook.pause_queue(name text, paused boolean) IS 'Pauses a named queue, or, with false, resumes it';
 
+-- Name: periods_noted(); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.periods_noted() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+BEGIN
+    PERFORM daybook.note_closings(CASE WHEN TG_OP = 'DELETE' THEN OLD.org_id ELSE NEW.org_id END);
+    RETURN NULL;
+END
+$$;
+
 -- Name: plain_tax_differences(text, date, date); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.plain_tax_differences(org_id text, from_day date, to_day date) RETURNS TABLE(document_id text, currency text, stated numeric, posted numeric)
@@ -4922,6 +5813,48 @@ $$;
 -- Name: FUNCTION reclaim_claimed_jobs(); Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON FUNCTION daybook.reclaim_claimed_jobs() IS 'Ends claims by SQL that were not renewed for 30 seconds: their jobs are due again, or dead letters after their last attempt. claim_jobs calls it';
+
+-- Name: reconcile(text, text[], text, text, text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.reconcile(org_id text, documents text[], reason text DEFAULT ''::text, matched_by text DEFAULT 'hand'::text, actor text DEFAULT SESSION_USER) RETURNS bigint
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    _org   CONSTANT text := reconcile.org_id;
+    ids    text[];
+    groups bigint[];
+    target bigint;
+    bad    text;
+BEGIN
+    ids := ARRAY(SELECT DISTINCT u.id FROM unnest(documents) AS u (id) WHERE u.id IS NOT NULL ORDER BY u.id);
+    IF cardinality(ids) < 2 OR reconcile.reason IS NULL OR octet_length(reconcile.reason) > 1000 OR coalesce(reconcile.actor, '') = '' THEN
+        RAISE EXCEPTION 'a group takes two documents at least, a reason of at most 1000 bytes, and who puts them together' USING ERRCODE = 'DB010';
+    END IF;
+    PERFORM pg_advisory_xact_lock(daybook.lock_class('reconciliations'), hashtext(_org));
+    SELECT u.id INTO bad FROM unnest(ids) AS u (id)
+     WHERE NOT EXISTS (SELECT FROM daybook.impacts i JOIN daybook.entries e ON e.impact_id = i.id
+                         JOIN daybook.accounts a ON a.org_id = _org AND a.code = e.account_code AND a.role IN ('receivable', 'payable', 'advance')
+                        WHERE i.org_id = _org AND i.document_id = u.id)
+     LIMIT 1;
+    IF FOUND THEN
+        RAISE EXCEPTION 'document % of organization % has nothing on an account with open items', bad, _org
+            USING ERRCODE = 'DB010', HINT = 'wait until it is posted; accounts have open items by their role: receivable, payable or advance';
+    END IF;
+    groups := ARRAY(SELECT DISTINCT r.group_id FROM daybook.reconciled r WHERE r.org_id = _org AND r.document_id = ANY (ids) ORDER BY 1);
+    target := coalesce(groups[1], nextval('daybook.reconciled_group_seq'));
+    UPDATE daybook.reconciled r SET group_id = target WHERE r.org_id = _org AND r.group_id = ANY (groups[2:]);
+    INSERT INTO daybook.reconciled AS r (org_id, document_id, group_id, matched_by, reason, actor)
+    SELECT _org, u.id, target, reconcile.matched_by, reconcile.reason, reconcile.actor FROM unnest(ids) AS u (id)
+        ON CONFLICT ON CONSTRAINT reconciled_pkey DO NOTHING;
+    RETURN target;
+END
+$$;
+
+-- Name: FUNCTION reconcile(org_id text, documents text[], reason text, matched_by text, actor text); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.reconcile(org_id text, documents text[], reason text, matched_by text, actor text) IS 'Puts documents, and the groups that they are in, into one group, and returns its number';
 
 -- Name: refuse_change(); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -6095,6 +7028,64 @@ CREATE FUNCTION daybook.unkept_spans(org_id text, from_day date, to_day date) RE
      WHERE p.first_day <= p.last_day
 $$;
 
+-- Name: unposted_documents(text, datemultirange, text[], date[]); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.unposted_documents(org_id text, days datemultirange, computed_ids text[] DEFAULT '{}'::text[], computed_days date[] DEFAULT '{}'::date[]) RETURNS TABLE(document_id text, date date, state daybook.job_state, code text, inside boolean)
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+SELECT q.document_id, CASE WHEN r.day <@ unposted_documents.days THEN r.day ELSE coalesce(d.issue_date, i.document_date) END,
+       q.state, coalesce(q.last_error_code, ''),
+       -- null: no date is known.
+       CASE WHEN d.issue_date IS NOT NULL OR i.posting_date IS NOT NULL
+            THEN coalesce(d.issue_date <@ unposted_documents.days, false) OR coalesce(d.value_date <@ unposted_documents.days, false)
+                 OR coalesce(i.document_date <@ unposted_documents.days, false) OR coalesce(i.posting_date <@ unposted_documents.days, false)
+                 OR coalesce(r.day <@ unposted_documents.days, false) END
+  FROM daybook.accounting_work_queue q
+  LEFT JOIN daybook.documents d ON d.org_id = q.org_id AND d.id = q.document_id
+  LEFT JOIN unnest(computed_ids, computed_days) AS r (id, day) ON r.id = q.document_id
+  LEFT JOIN LATERAL (SELECT x.document_date, x.posting_date FROM daybook.impacts x
+                      WHERE x.org_id = q.org_id AND x.document_id = q.document_id ORDER BY x.seq DESC LIMIT 1) i ON true
+ WHERE q.org_id = unposted_documents.org_id AND q.state IN ('pending', 'leased', 'failed') AND NOT isempty(unposted_documents.days)
+$$;
+
+-- Name: FUNCTION unposted_documents(org_id text, days datemultirange, computed_ids text[], computed_days date[]); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.unposted_documents(org_id text, days datemultirange, computed_ids text[], computed_days date[]) IS 'Documents whose jobs failed or wait. inside: one of their dates is one of the days; null: no date is known of it';
+
+-- Name: unreconcile(text, text[], bigint); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.unreconcile(org_id text, documents text[] DEFAULT NULL::text[], group_id bigint DEFAULT NULL::bigint) RETURNS SETOF text
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    _org   CONSTANT text := unreconcile.org_id;
+    groups bigint[];
+BEGIN
+    IF (unreconcile.documents IS NULL) = (unreconcile.group_id IS NULL) THEN
+        RAISE EXCEPTION 'give either documents or a group' USING ERRCODE = 'DB010';
+    END IF;
+    PERFORM pg_advisory_xact_lock(daybook.lock_class('reconciliations'), hashtext(_org));
+    groups := ARRAY(SELECT DISTINCT r.group_id FROM daybook.reconciled r
+                     WHERE r.org_id = _org AND (r.document_id = ANY (unreconcile.documents) OR r.group_id = unreconcile.group_id));
+    RETURN QUERY
+    DELETE FROM daybook.reconciled r
+     WHERE r.org_id = _org AND r.group_id = ANY (groups) AND (r.group_id = unreconcile.group_id OR r.document_id = ANY (unreconcile.documents))
+    RETURNING r.document_id;
+    RETURN QUERY
+    DELETE FROM daybook.reconciled r
+     WHERE r.org_id = _org
+       AND r.group_id IN (SELECT x.group_id FROM daybook.reconciled x WHERE x.org_id = _org AND x.group_id = ANY (groups) GROUP BY x.group_id HAVING count(*) = 1)
+    RETURNING r.document_id;
+END
+$$;
+
+-- Name: FUNCTION unreconcile(org_id text, documents text[], group_id bigint); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.unreconcile(org_id text, documents text[], group_id bigint) IS 'Takes documents out of their groups, or dissolves a group, and returns the documents that are in none any more';
+
 -- Name: use_configuration(text); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.use_configuration(org_id text) RETURNS void
@@ -6234,6 +7225,14 @@ BEGIN
         PERFORM pg_notify('daybook_tasks', '');
     END IF;
 END
+$$;
+
+-- Name: words_of(text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.words_of(words text) RETURNS text
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    AS $$
+    SELECT trim(both ' ' from regexp_replace(lower(words), '[^[:alnum:]]+', ' ', 'g'))
 $$;
 
 -- Name: work_bulk_batch(text); Type: FUNCTION; Schema: daybook; Owner: -
@@ -7800,6 +8799,14 @@ CREATE FUNCTION queues.within_caps(_ids bigint[], _capped text[], _left_of bigin
      WHERE c.space IS NULL OR r.nth <= c.space
 $$;
 
+-- Name: chained_hash(bytea); Type: AGGREGATE; Schema: daybook; Owner: -
+
+CREATE AGGREGATE daybook.chained_hash(bytea) (
+    SFUNC = daybook.chain_hash,
+    STYPE = bytea,
+    INITCOND = '\x0000000000000000000000000000000000000000000000000000000000000000'
+);
+
 -- Name: accounting_returns; Type: TABLE; Schema: daybook; Owner: -
 
 CREATE TABLE daybook.accounting_returns (
@@ -9264,6 +10271,75 @@ WITH (fillfactor='20', autovacuum_vacuum_threshold='1000', autovacuum_vacuum_sca
 
 COMMENT ON TABLE daybook.queue_rates IS 'How many attempts could begin at a time, of each queue with a rate that was leased from';
 
+-- Name: rates; Type: TABLE; Schema: daybook; Owner: -
+
+CREATE TABLE daybook.rates (
+    org_id text NOT NULL COLLATE pg_catalog."C",
+    currency text NOT NULL,
+    valid_on date NOT NULL,
+    rate numeric NOT NULL,
+    source text DEFAULT ''::text NOT NULL,
+    actor text DEFAULT SESSION_USER NOT NULL,
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT rates_currency_check CHECK ((currency ~ '^[A-Z]{3}$'::text)),
+    CONSTRAINT rates_rate_check CHECK (((rate > (0)::numeric) AND (rate < '1000000000000'::numeric))),
+    CONSTRAINT rates_source_check CHECK ((octet_length(source) <= 255)),
+    CONSTRAINT rates_valid_on_check CHECK (daybook.is_bookable(valid_on))
+);
+
+-- Name: TABLE rates; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON TABLE daybook.rates IS 'What currencies were worth in an organization''s own one';
+
+-- Name: COLUMN rates.rate; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.rates.rate IS 'Units of the own currency for one of this currency, such as 0.92 (EUR for one USD)';
+
+-- Name: COLUMN rates.source; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.rates.source IS 'Where the rate is from, such as a central bank';
+
+-- Name: reconciled; Type: TABLE; Schema: daybook; Owner: -
+
+CREATE TABLE daybook.reconciled (
+    org_id text NOT NULL COLLATE pg_catalog."C",
+    document_id text NOT NULL COLLATE pg_catalog."C",
+    group_id bigint NOT NULL,
+    matched_by text NOT NULL,
+    reason text DEFAULT ''::text NOT NULL,
+    actor text NOT NULL,
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT reconciled_document_id_check CHECK (((document_id <> ''::text) AND (octet_length(document_id) <= 255))),
+    CONSTRAINT reconciled_matched_by_check CHECK ((matched_by = ANY (ARRAY['hand'::text, 'reference'::text, 'number'::text, 'amount'::text]))),
+    CONSTRAINT reconciled_org_id_check CHECK (((org_id <> ''::text) AND (octet_length(org_id) <= 255))),
+    CONSTRAINT reconciled_reason_check CHECK ((octet_length(reason) <= 1000))
+);
+
+-- Name: TABLE reconciled; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON TABLE daybook.reconciled IS 'The documents that are in a group: an invoice with its payments, credit notes, refunds and deposits';
+
+-- Name: COLUMN reconciled.matched_by; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.reconciled.matched_by IS 'hand: a person; reference: a document refers to another; number: a payment names a document''s number, and the amount is equal; amount: the counterparty and the amount are equal';
+
+-- Name: COLUMN reconciled.actor; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.reconciled.actor IS 'Who put the document into the group';
+
+-- Name: reconciled_group_seq; Type: SEQUENCE; Schema: daybook; Owner: -
+
+CREATE SEQUENCE daybook.reconciled_group_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1;
+
+-- Name: reconciled_group_seq; Type: SEQUENCE OWNED BY; Schema: daybook; Owner: -
+
+ALTER SEQUENCE daybook.reconciled_group_seq OWNED BY daybook.reconciled.group_id;
+
 -- Name: rule_sets; Type: TABLE; Schema: daybook; Owner: -
 
 CREATE TABLE daybook.rule_sets (
@@ -9693,6 +10769,11 @@ ALTER TABLE ONLY daybook.closed_sums
 ALTER TABLE ONLY daybook.closed_tax_differences
     ADD CONSTRAINT closed_tax_differences_pkey PRIMARY KEY (org_id, starts_on, document_id, currency);
 
+-- Name: closings closings_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.closings
+    ADD CONSTRAINT closings_pkey PRIMARY KEY (org_id, number);
+
 -- Name: confirmations confirmations_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
 
 ALTER TABLE ONLY daybook.confirmations
@@ -9862,6 +10943,16 @@ ALTER TABLE ONLY daybook.queue_rates
 
 ALTER TABLE ONLY daybook.queues
     ADD CONSTRAINT queues_pkey PRIMARY KEY (name);
+
+-- Name: rates rates_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.rates
+    ADD CONSTRAINT rates_pkey PRIMARY KEY (org_id, currency, valid_on);
+
+-- Name: reconciled reconciled_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.reconciled
+    ADD CONSTRAINT reconciled_pkey PRIMARY KEY (org_id, document_id);
 
 -- Name: rule_sets rule_sets_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
 
@@ -10128,6 +11219,10 @@ CREATE INDEX organizations_own ON daybook.organizations USING btree (id) WHERE (
 
 CREATE INDEX organizations_paused ON daybook.organizations USING btree (id) WHERE (paused_at IS NOT NULL);
 
+-- Name: reconciled_group; Type: INDEX; Schema: daybook; Owner: -
+
+CREATE INDEX reconciled_group ON daybook.reconciled USING btree (org_id, group_id);
+
 -- Name: webhook_deliveries_org_id; Type: INDEX; Schema: daybook; Owner: -
 
 CREATE INDEX webhook_deliveries_org_id ON daybook.webhook_deliveries USING btree (org_id);
@@ -10191,6 +11286,14 @@ CREATE TRIGGER awaited_changed AFTER UPDATE ON daybook.jobs FOR EACH ROW WHEN (n
 -- Name: jobs awaited_goes; Type: TRIGGER; Schema: daybook; Owner: -
 
 CREATE TRIGGER awaited_goes AFTER DELETE ON daybook.jobs FOR EACH ROW WHEN ((old.awaited AND (old.state <> ALL (ARRAY['completed'::daybook.job_state, 'cancelled'::daybook.job_state])))) EXECUTE FUNCTION daybook.awaited_job_removed();
+
+-- Name: closings closings_append_only; Type: TRIGGER; Schema: daybook; Owner: -
+
+CREATE TRIGGER closings_append_only BEFORE DELETE OR TRUNCATE ON daybook.closings FOR EACH STATEMENT EXECUTE FUNCTION daybook.refuse_change();
+
+-- Name: closings closings_signed_once; Type: TRIGGER; Schema: daybook; Owner: -
+
+CREATE TRIGGER closings_signed_once BEFORE UPDATE ON daybook.closings FOR EACH ROW EXECUTE FUNCTION daybook.check_closing_change();
 
 -- Name: jobs completed_changed; Type: TRIGGER; Schema: daybook; Owner: -
 
@@ -10267,6 +11370,10 @@ CREATE TRIGGER periods_forget_sums AFTER INSERT OR DELETE OR UPDATE ON daybook.p
 -- Name: periods periods_keep_sums; Type: TRIGGER; Schema: daybook; Owner: -
 
 CREATE CONSTRAINT TRIGGER periods_keep_sums AFTER INSERT OR DELETE OR UPDATE ON daybook.periods DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION daybook.keep_sums_of_periods();
+
+-- Name: periods periods_noted; Type: TRIGGER; Schema: daybook; Owner: -
+
+CREATE TRIGGER periods_noted AFTER INSERT OR DELETE OR UPDATE ON daybook.periods FOR EACH ROW EXECUTE FUNCTION daybook.periods_noted();
 
 -- Name: jobs waiting_goes; Type: TRIGGER; Schema: daybook; Owner: -
 
@@ -10362,6 +11469,11 @@ ALTER TABLE ONLY daybook.queue_rates
 
 ALTER TABLE ONLY daybook.queues
     ADD CONSTRAINT queues_fleet_fkey FOREIGN KEY (fleet) REFERENCES daybook.fleets(id);
+
+-- Name: rates rates_org_id_fkey; Type: FK CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.rates
+    ADD CONSTRAINT rates_org_id_fkey FOREIGN KEY (org_id) REFERENCES daybook.organizations(id);
 
 -- Name: rule_sets rule_sets_org_id_fkey; Type: FK CONSTRAINT; Schema: daybook; Owner: -
 

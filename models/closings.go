@@ -71,6 +71,10 @@ const (
 	ClosingRounding ClosingCode = "ROUNDING"
 	// ClosingUnreconciled: something is open of payments or credit notes.
 	ClosingUnreconciled ClosingCode = "UNRECONCILED"
+	// ClosingExchange: differences of exchange rates are realised and not booked.
+	ClosingExchange ClosingCode = "EXCHANGE"
+	// ClosingRates: rates are missing to compute such differences.
+	ClosingRates ClosingCode = "RATES"
 	// ClosingTax: what documents state of taxes is not what is posted of them.
 	ClosingTax ClosingCode = "TAX"
 )
@@ -83,11 +87,12 @@ type ClosingItem struct {
 	// Count is how many there are: documents, periods, accounts.
 	Count int64 `json:"count"`
 	// Account and Currency are empty where it is about none. Amount is in minor units: debits less
-	// credits, of ClosingTax what is owed by the documents and not posted; nil: it has none.
+	// credits, of ClosingTax what is owed by the documents and not posted, of ClosingExchange
+	// what is won; nil: it has none.
 	Account  string   `json:"account,omitempty"`
 	Currency string   `json:"currency,omitempty"`
 	Amount   *big.Int `json:"amount_minor,omitempty"`
-	// Examples are ids of documents, or first days of periods, at most 20.
+	// Examples are ids of documents, first days of periods, or currencies, at most 20.
 	Examples []string `json:"examples,omitempty"`
 	// WhatToDo says it in a sentence.
 	WhatToDo string `json:"what_to_do"`

@@ -121,6 +121,41 @@ func TestClosingListSaysWhatIsOpen(t *testing.T) {
 	require.NoError(t, err)
 	last := b.closings()[1]
 	assert.Equal(t, last.DBRole, last.ClosedBy)
-	assert.Equal(t, `[{"code": "UNDATED", "count": 1, "amount": null, "account": null, "currency": null, "examples": ["elsewhere"], "required": false}]`,
+	assert.JSONEq(t, `[{"code": "UNDATED", "count": 1, "amount": null, "account": null, "currency": null, "examples": ["elsewhere"], "required": false}]`,
 		string(last.List))
+}
+
+// The list has exchange differences to book, rates that are missing, and taxes that are not posted
+// as documents state them.
+func TestClosingListHasExchangeDifferencesAndTaxes(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	ctx := t.Context()
+	march := books.Month(2026, 3)
+	require.NoError(t, second(books.AddPeriods(ctx, b.Pool, org, march)))
+	require.NoError(t, second(b.Pool.Exec(ctx, `UPDATE daybook.accounts SET role = 'receivable' WHERE code = '1200'`)))
+	require.NoError(t, second(b.Pool.Exec(ctx, `UPDATE daybook.accounts SET role = 'tax' WHERE code = '1600'`)))
+	require.NoError(t, second(b.Pool.Exec(ctx, `UPDATE daybook.organizations SET currency = 'EUR'`)))
+	require.NoError(t, second(b.Pool.Exec(ctx, `
+INSERT INTO daybook.rates (org_id, currency, valid_on, rate, source, actor) VALUES ($1, 'USD', '2026-03-01', 0.9, 'test', 'test'), ($1, 'USD', '2026-03-10', 0.8, 'test', 'test')`, org)))
+	for n, currency := range []string{"USD", "CHF"} {
+		for m, kind := range []models.DocumentType{models.DocumentInvoice, models.DocumentCreditNote} {
+			d := fixture.Invoice(org, fmt.Sprintf("%s-%s", kind, currency), 1000)
+			d.Type, d.Currency, d.IssueDate = kind, currency, models.NewDate(2026, 3, 1+20*m+n)
+			fixture.Ready(t, b.Pool, d)
+		}
+	}
+	b.work()
+	for _, currency := range []string{"USD", "CHF"} {
+		require.NoError(t, second(books.Reconcile(ctx, b.Pool, org, []string{"invoice-" + currency, "credit_note-" + currency}, "")))
+	}
+	_, list, err := books.ClosingList(ctx, b.Pool, org, march)
+	require.NoError(t, err)
+	shown := []string{}
+	for _, i := range list {
+		shown = append(shown, fmt.Sprintf("%s %t %d %s %s %v", i.Code, i.Required, i.Count, i.Amount, i.Currency, i.Examples))
+	}
+	assert.Equal(t, []string{
+		"EXCHANGE false 1 -119 EUR [credit_note-USD]", "RATES false 1 <nil>  [CHF]",
+	}, shown)
 }

@@ -17,6 +17,7 @@ var closingWords = map[models.ClosingCode]string{
 	models.ClosingFailed: "Documents that failed", models.ClosingWaiting: "Documents that wait to be posted",
 	models.ClosingOpenBefore: "Open periods before it", models.ClosingUndated: "Documents of which Daybook knows no date",
 	models.ClosingUnreconciled: "Payments and credit notes that are open", models.ClosingTax: "Documents with other taxes than are posted",
+	models.ClosingExchange: "Exchange differences to book", models.ClosingRates: "Exchange rates that are missing",
 	models.ClosingSuspense: "Suspense account with a balance", models.ClosingRounding: "Rounding account with a balance",
 }
 
@@ -94,6 +95,11 @@ func openItemOf(r *request, org string, p models.Period, i models.ClosingItem) o
 		o.Address = r.link("accounts", "org", org, "account", i.Account, "currency", i.Currency, "to", p.EndsOn.String())
 	case models.ClosingUnreconciled:
 		o.Address = r.link("open-items", "org", org, "on", p.EndsOn.String())
+	case models.ClosingExchange, models.ClosingRates:
+		o.Address = r.link("rates", "org", org)
+		if i.Code == models.ClosingRates {
+			page = func(example string) string { return r.link("rates", "org", org, "currency", example) }
+		}
 	case models.ClosingTax:
 		o.Address = r.link("vat", "org", org, "from", p.StartsOn.String(), "to", p.EndsOn.String())
 	case models.ClosingUndated:
