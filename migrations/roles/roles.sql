@@ -133,7 +133,7 @@ GRANT INSERT, UPDATE, DELETE ON daybook.gauges, daybook.history, daybook.depths 
 -- of a token with the scope operate. An operator alone makes tokens.
 GRANT INSERT, UPDATE ON daybook.accounts, daybook.periods TO daybook_operator, daybook_server;
 GRANT INSERT ON daybook.rule_sets TO daybook_operator, daybook_server;
-GRANT UPDATE ON daybook.organizations TO daybook_operator, daybook_server;
+GRANT INSERT (currency), UPDATE ON daybook.organizations TO daybook_operator, daybook_server;
 GRANT INSERT, UPDATE (revoked_at) ON daybook.api_tokens TO daybook_operator;
 GRANT INSERT, UPDATE, DELETE ON daybook.bulk_operations, daybook.bulk_batches TO daybook_operator;
 GRANT USAGE ON SEQUENCE daybook.fence_seq TO daybook_operator;
