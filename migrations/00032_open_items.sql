@@ -1,7 +1,7 @@
 -- Chapter 32: open items: what each document has on accounts of receivables, payables and advances,
 -- which documents belong together, and what is open of them.
 --
--- SQLSTATEs: DB010 the request is invalid.
+-- SQLSTATEs: DB010 the request is invalid, DB013 a document has no item.
 
 -- +goose Up
 -- +goose StatementBegin
@@ -197,7 +197,7 @@ BEGIN
      LIMIT 1;
     IF FOUND THEN
         RAISE EXCEPTION 'document % of organization % has nothing on an account with open items', bad, _org
-            USING ERRCODE = 'DB010', HINT = 'wait until it is posted; accounts have open items by their role: receivable, payable or advance';
+            USING ERRCODE = 'DB013', HINT = 'wait until it is posted; accounts have open items by their role: receivable, payable or advance';
     END IF;
     groups := ARRAY(SELECT DISTINCT r.group_id FROM daybook.reconciled r WHERE r.org_id = _org AND r.document_id = ANY (ids) ORDER BY 1);
     target := coalesce(groups[1], nextval('daybook.reconciled_group_seq'));

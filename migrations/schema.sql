@@ -5840,7 +5840,7 @@ BEGIN
      LIMIT 1;
     IF FOUND THEN
         RAISE EXCEPTION 'document % of organization % has nothing on an account with open items', bad, _org
-            USING ERRCODE = 'DB010', HINT = 'wait until it is posted; accounts have open items by their role: receivable, payable or advance';
+            USING ERRCODE = 'DB013', HINT = 'wait until it is posted; accounts have open items by their role: receivable, payable or advance';
     END IF;
     groups := ARRAY(SELECT DISTINCT r.group_id FROM daybook.reconciled r WHERE r.org_id = _org AND r.document_id = ANY (ids) ORDER BY 1);
     target := coalesce(groups[1], nextval('daybook.reconciled_group_seq'));

@@ -137,7 +137,8 @@ func groupOf(documents []models.Reconciled, items []models.OpenItem) *models.Ite
 // payments, credit notes, refunds and deposits. The groups that they are in become one. Each must
 // have been posted to an account of receivables, payables or advances. Nothing is posted.
 //
-// Errors: ErrInvalid, ErrOrganizationNotFound.
+// Errors: ErrInvalid, DOCUMENT_NOT_FOUND (one has nothing on such an account),
+// ErrOrganizationNotFound.
 func Reconcile(ctx context.Context, db DB, org string, documents []string, reason string) (g models.ItemGroup, err error) {
 	if slices.ContainsFunc(append([]string{reason}, documents...), func(s string) bool { return !store.ValidText(s) }) {
 		return g, store.ErrInvalidText

@@ -159,7 +159,7 @@ func mainPaths(task, dir string) []inRole {
 		line("journal list --org acme"), line("journal delete acme journal:rent"),
 		line("accounting show acme doc"), line("accounting elsewhere acme doc --post full"),
 		line("accounts ledger 1200 --org acme"),
-		line("open-items list --org acme"), line("open-items show 1 --org acme"),
+		line("open-items reconcile doc other --org acme"), line("open-items list --org acme"), line("open-items show 1 --org acme"),
 		line("rates own EUR --org acme"), line("rates set USD --on 2026-03-31 --rate 0.92 --org acme"), line("rates list --org acme"),
 		{args: strings.Fields("rates import - --org acme"), stdin: "currency,valid_on,rate\nUSD,2026-03-31,0.93\n"},
 		line("exchange show --org acme"),

@@ -135,7 +135,7 @@ GRANT INSERT, UPDATE ON daybook.accounts, daybook.periods TO daybook_operator, d
 GRANT INSERT ON daybook.rule_sets TO daybook_operator, daybook_server;
 -- The database itself writes what is closed and opened; who closes may sign it.
 GRANT UPDATE (signature, key_id) ON daybook.closings TO daybook_operator, daybook_server;
-GRANT UPDATE ON daybook.organizations TO daybook_operator, daybook_server;
+GRANT INSERT (currency), UPDATE ON daybook.organizations TO daybook_operator, daybook_server;
 GRANT INSERT, UPDATE (revoked_at) ON daybook.api_tokens TO daybook_operator;
 GRANT INSERT, UPDATE, DELETE ON daybook.bulk_operations, daybook.bulk_batches TO daybook_operator;
 GRANT USAGE ON SEQUENCE daybook.fence_seq TO daybook_operator;
