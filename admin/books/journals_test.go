@@ -134,7 +134,7 @@ func TestJournalThatCannotBePosted(t *testing.T) {
 	require.ErrorIs(t, err, books.ErrJournalNotFound, "a document that is none")
 	_, err = books.DeleteJournal(t.Context(), b.Pool, org, "nothing")
 	require.ErrorIs(t, err, books.ErrJournalNotFound)
-	_, err = books.PutJournal(t.Context(), b.Pool, "nobody", rent("", 500))
+	_, err = books.PutJournal(t.Context(), b.Pool, "unknown", rent("", 500))
 	require.ErrorIs(t, err, books.ErrOrganizationNotFound)
 	_, err = b.Pool.Exec(t.Context(), `UPDATE daybook.organizations SET source = 'shop' WHERE id = $1`, org)
 	require.NoError(t, err)
