@@ -1012,8 +1012,8 @@ BEGIN
                              LEFT JOIN daybook.entries o ON o.impact_id = p.id AND o.line_no = e.line_no
                             WHERE e.impact_id = n.id
                               AND (o.side IS NOT DISTINCT FROM e.side
-                                   OR (o.account_code, o.amount_minor, o.currency, o.rule_line_id, o.document_line)
-                                      IS DISTINCT FROM (e.account_code, e.amount_minor, e.currency, e.rule_line_id, e.document_line))))
+                                   OR (o.account_code, o.amount_minor, o.currency, o.rule_line_id, o.document_line, o.dimensions)
+                                      IS DISTINCT FROM (e.account_code, e.amount_minor, e.currency, e.rule_line_id, e.document_line, e.dimensions))))
          LIMIT 1;
         IF FOUND THEN
             RAISE EXCEPTION 'impact % does not mirror impact %', bad.id, bad.mirrored
@@ -4446,9 +4446,7 @@ CREATE FUNCTION daybook.keep_sums_of_periods() RETURNS trigger
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 BEGIN
-    IF current_setting('transaction_isolation') = 'read committed' THEN
-        PERFORM daybook.keep_closed_sums(CASE TG_OP WHEN 'DELETE' THEN OLD.org_id ELSE NEW.org_id END);
-    END IF;
+    PERFORM daybook.keep_closed_sums(CASE TG_OP WHEN 'DELETE' THEN OLD.org_id ELSE NEW.org_id END);
     RETURN NULL;
 END
 $$;
@@ -6714,6 +6712,23 @@ $_$;
 -- Name: FUNCTION start_job_worker(worker text, types text[], fleet text, versions integer[], max_attempts integer[], timeouts double precision[], owner text, parallel integer); Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON FUNCTION daybook.start_job_worker(worker text, types text[], fleet text, versions integer[], max_attempts integer[], timeouts double precision[], owner text, parallel integer) IS 'Puts a worker that claims jobs by SQL on record, with the types that it has handlers for. Call it when the worker starts';
+
+-- Name: stated_amount(jsonb); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.stated_amount(content jsonb) RETURNS numeric
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+SELECT coalesce(jsonb_path_query_first(content, '$.total ? (@.type() == "number" && @ != 0)'),
+                jsonb_path_query_first(content, '$.payable ? (@.type() == "number" && @ != 0)'),
+                jsonb_path_query_first(content, '$.amount ? (@.type() == "number" && @ != 0)'),
+                (SELECT to_jsonb(sum(a.amount::numeric))
+                   FROM jsonb_path_query(content, '$.journal.entries[*] ? (@.amount > 0 && !exists (@.currency)).amount') AS a (amount)))::numeric
+$_$;
+
+-- Name: FUNCTION stated_amount(content jsonb); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.stated_amount(content jsonb) IS 'The amount that a document states as a whole, in minor units: its total, what is payable or was paid, or the debits of its journal';
 
 -- Name: stated_taxes(text, date, date); Type: FUNCTION; Schema: daybook; Owner: -
 

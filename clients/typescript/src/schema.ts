@@ -198,6 +198,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/closings": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List an organization's closings and openings of periods, with their hashes, the oldest first
+         * @description Scope: `read`.
+         */
+        get: operations["listClosings"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/documents": {
         parameters: {
             query?: never;
@@ -256,6 +276,26 @@ export interface paths {
          * @description Scope: `read`.
          */
         get: operations["listEntries"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/exchange": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get what was won and lost by rates where items in other currencies pay each other
+         * @description Scope: `read`.
+         */
+        get: operations["getExchangeDifferences"];
         put?: never;
         post?: never;
         delete?: never;
@@ -548,6 +588,52 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/journals": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the journals that people wrote, the latest first
+         * @description Scope: `read`.
+         */
+        get: operations["listJournals"];
+        put?: never;
+        /**
+         * Write a journal, which a worker posts as it is
+         * @description Amounts are in minor units: a debit is positive, a credit negative, and they balance in each currency. What could not be posted is INVALID_DOCUMENT, and errors says with which code, such as UNBALANCED. With an id, the same request again changes nothing, and another one replaces the journal: what was posted is reversed.
+         *
+         *     Scope: `operate`.
+         */
+        post: operations["putJournal"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/journals/{documentId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Delete a journal: a worker reverses what is posted of it
+         * @description Scope: `operate`.
+         */
+        delete: operations["deleteJournal"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/limits": {
         parameters: {
             query?: never;
@@ -680,6 +766,218 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/open-items": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List what is open of each document, by counterparty
+         * @description Amounts are debits less credits: what a customer owes is positive, what a supplier is owed negative. They add up to the balances of the accounts of receivables, payables and advances on the day.
+         *
+         *     Scope: `read`.
+         */
+        get: operations["listOpenItems"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/open-items/ageing": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Sum what is open by counterparty and by how long it has been due
+         * @description Scope: `read`.
+         */
+        get: operations["getAgeing"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/open-items/groups/{group}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get a group of documents that belong together, and what is open of it
+         * @description Scope: `read`.
+         */
+        get: operations["getItemGroup"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/open-items/match": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Put documents together whose open items belong together
+         * @description By the rules reference (the one refers to the other), number (a payment's texts name the other's number, and the amount is equal) and amount (the counterparty and the amount are equal, and no other item fits). Nothing is posted.
+         *
+         *     Scope: `operate`.
+         */
+        post: operations["matchOpenItems"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/open-items/reconcile": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Put documents that belong together into one group
+         * @description The groups that they are in become one. Nothing is posted.
+         *
+         *     Scope: `operate`.
+         */
+        post: operations["reconcile"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/open-items/statement": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List what a counterparty's documents have posted, with the balance after each
+         * @description Scope: `read`.
+         */
+        get: operations["getCounterpartyStatement"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/open-items/unreconcile": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Take documents out of their groups, or dissolve a group
+         * @description A document that would be alone in its group leaves it, too. Nothing is posted.
+         *
+         *     Scope: `operate`.
+         */
+        post: operations["unreconcile"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/periods": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List an organization's periods, the oldest first
+         * @description Scope: `read`.
+         */
+        get: operations["listPeriods"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/periods/{startsOn}/adjustments": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List what was posted of a period after it was first closed
+         * @description An impact with several currencies has a row for each. A page has all rows of limit impacts.
+         *
+         *     Scope: `read`.
+         */
+        get: operations["listAdjustments"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/periods/{startsOn}/closing": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List what is to be done before a period is closed
+         * @description Of a closed period, what is open now.
+         *
+         *     Scope: `read`.
+         */
+        get: operations["getClosingList"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/queues": {
         parameters: {
             query?: never;
@@ -796,6 +1094,30 @@ export interface paths {
          *     Scope: `operate`.
          */
         post: operations["resumeQueue"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/rates": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List what currencies are worth in the organization's own one, the latest day first
+         * @description Scope: `read`.
+         */
+        get: operations["listRates"];
+        /**
+         * Set rates of currencies, each from a day on
+         * @description Scope: `operate`.
+         */
+        put: operations["setRates"];
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -1250,6 +1572,54 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
+        Adjustment: {
+            /** Format: date-time */
+            createdAt: string;
+            /** @description Absent: the impact has no entry */
+            currency?: string;
+            /** @description The same as a decimal number */
+            debits?: string;
+            /** @description The sum of its debits, which equals that of its credits, in minor units */
+            debitsMinor?: string;
+            /** Format: date */
+            documentDate: string;
+            documentId: string;
+            /** Format: int64 */
+            impactId: number;
+            /** @enum {string} */
+            kind: "post" | "reverse";
+            /** Format: date */
+            postingDate: string;
+            /**
+             * @description On the period's days, which were open again, or on the first open day after it
+             * @enum {string}
+             */
+            reason: "opened_again" | "later_day";
+        } & {
+            [key: string]: unknown;
+        };
+        Aged: {
+            account: string;
+            counterparty: string;
+            currency: string;
+            /** @description Has been due for 1 to 30 days */
+            due30: string;
+            /** @description For 31 to 60 days */
+            due60: string;
+            /** @description For 61 to 90 days */
+            due90: string;
+            /** Format: int64 */
+            items: number;
+            /** @description For more than 90 days */
+            longer: string;
+            notDue: string;
+            /** @description Debits less credits, with the decimals of the currency */
+            open: string;
+            /** @enum {string} */
+            role: "receivable" | "payable" | "advance";
+        } & {
+            [key: string]: unknown;
+        };
         Amount: {
             /** @example 12.34 */
             decimal: string;
@@ -1448,6 +1818,85 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
+        Closing: {
+            /** @enum {string} */
+            action: "closed" | "opened";
+            closedBy: string;
+            /** @description All days that are closed after it */
+            closedDays: string;
+            /** Format: date-time */
+            createdAt: string;
+            /**
+             * @description The days that it closed or opened, as PostgreSQL writes them
+             * @example {[2025-03-01,2025-04-01)}
+             */
+            days: string;
+            dbRole: string;
+            /** Format: date */
+            endsOn: string;
+            /** Format: int64 */
+            entries: number;
+            hash: string;
+            /**
+             * Format: int64
+             * @description How many impacts the days had
+             */
+            impacts: number;
+            /** @description SHA-256 of the impacts and their entries, in hexadecimal */
+            impactsHash: string;
+            /** @description The first 16 bytes of the SHA-256 of the public key (DER), in hexadecimal */
+            keyId?: string;
+            /** Format: int64 */
+            lastImpactId: number;
+            /** @description What was open when it was closed */
+            list?: unknown;
+            /**
+             * Format: int64
+             * @description Counts an organization's closings and openings from 1
+             */
+            number: number;
+            /** @description The hash of the one before it */
+            previousHash?: string;
+            /** @description Ed25519, of the text "daybook closing " and the hash */
+            signature?: string;
+            /** Format: date */
+            startsOn: string;
+        } & {
+            [key: string]: unknown;
+        };
+        ClosingItem: {
+            account?: string;
+            /**
+             * @description The same as a decimal number
+             * @example -12.34
+             */
+            amount?: string;
+            /** @description In minor units: debits less credits; of TAX what is owed by the documents and not posted */
+            amountMinor?: string;
+            /** @description What is open, such as UNPOSTED_FAILED */
+            code: string;
+            /**
+             * Format: int64
+             * @description How many there are: documents, periods, accounts
+             */
+            count: number;
+            currency?: string;
+            /** @description Ids of documents, or first days of periods, at most 20 */
+            examples?: string[];
+            /** @description Whether it has to be done before the period is closed */
+            required: boolean;
+            whatToDo: string;
+        } & {
+            [key: string]: unknown;
+        };
+        ClosingListResponse: {
+            list: components["schemas"]["ClosingItem"][];
+            period: components["schemas"]["Period"];
+            /** @description Whether nothing is left that has to be done; true of a closed period */
+            ready: boolean;
+        } & {
+            [key: string]: unknown;
+        };
         CompleteCallbackResponse: {
             /**
              * @description unchanged: the same answer came before
@@ -1456,6 +1905,44 @@ export interface components {
             result: "received" | "unchanged";
         } & {
             [key: string]: unknown;
+        };
+        CounterpartyLine: {
+            account: string;
+            /** @description Debits less credits, with the decimals of the currency */
+            amount: string;
+            /** @description The counterparty's on the account after it */
+            balance: string;
+            currency: string;
+            documentId?: string;
+            /** Format: date */
+            dueDate?: string;
+            /** Format: date */
+            issueDate?: string;
+            number?: string;
+            /** @description What is open of the document on the last day */
+            open: string;
+            /**
+             * Format: date
+             * @description Absent: the balance before the first day
+             */
+            postingDate?: string;
+            type?: string;
+        } & {
+            [key: string]: unknown;
+        };
+        CurrencyRate: {
+            /** @description Who set it */
+            readonly actor?: string;
+            currency: string;
+            /** @description Units of the own currency for one of this one, such as 0.92 */
+            rate: string;
+            /** @description Where it is from, such as a central bank */
+            source?: string;
+            /**
+             * Format: date
+             * @description It is valid until the next rate
+             */
+            validOn: string;
         };
         DebounceStruct: {
             /**
@@ -1487,6 +1974,14 @@ export interface components {
             post: "difference" | "full" | "nothing";
         };
         Document: {
+            /**
+             * @description The same as a decimal number
+             * @example 12.34
+             */
+            amount?: string;
+            /** @description In lists: what it comes to in minor units of the currency: its total, else what is payable, else the amount of a payment, else the debits of a journal */
+            amountMinor?: string;
+            counterparty?: string;
             /** Format: date-time */
             createdAt?: string;
             currency?: string;
@@ -1510,6 +2005,7 @@ export interface components {
              * @enum {string}
              */
             noEntries?: "zero" | "rule" | "elsewhere";
+            number?: string;
             orgId: string;
             /**
              * Format: date-time
@@ -1533,10 +2029,18 @@ export interface components {
             [key: string]: unknown;
         };
         DocumentResponse: {
+            /**
+             * @description The same as a decimal number
+             * @example 12.34
+             */
+            amount?: string;
+            /** @description In lists: what it comes to in minor units of the currency: its total, else what is payable, else the amount of a payment, else the debits of a journal */
+            amountMinor?: string;
             /** @description Lines, taxes and totals as the document states them, in minor units; absent: it is not in daybook.documents */
             content?: {
                 [key: string]: unknown;
             };
+            counterparty?: string;
             /** Format: date-time */
             createdAt?: string;
             currency?: string;
@@ -1560,6 +2064,7 @@ export interface components {
              * @enum {string}
              */
             noEntries?: "zero" | "rule" | "elsewhere";
+            number?: string;
             orgId: string;
             /** @description Absent: it was never enqueued */
             posting?: components["schemas"]["Posting"];
@@ -1751,6 +2256,10 @@ export interface components {
             /** Format: int64 */
             attempt: number;
             currency: string;
+            /** @description What statements can be split by, such as a cost centre */
+            dimensions?: {
+                [key: string]: string;
+            };
             /** Format: date */
             documentDate: string;
             documentId: string;
@@ -1804,6 +2313,77 @@ export interface components {
             currency: string;
             /** @enum {string} */
             side: "debit" | "credit";
+        } & {
+            [key: string]: unknown;
+        };
+        ExchangeDifference: {
+            account: string;
+            /** @description In the items' currency */
+            amount: string;
+            /** Format: date */
+            creditDay: string;
+            creditDocument: string;
+            /** @description Absent: there is none */
+            creditRate?: string;
+            currency: string;
+            /** Format: date */
+            debitDay: string;
+            debitDocument: string;
+            /** @description Absent: there is none */
+            debitRate?: string;
+            /** @description In the own currency, positive where it is a gain; absent: a rate is missing */
+            difference?: string;
+            /** Format: int64 */
+            group: number;
+        } & {
+            [key: string]: unknown;
+        };
+        GetAgeingResponse: {
+            /**
+             * Format: date
+             * @description Absent: today, in UTC
+             */
+            on?: string;
+            rows: components["schemas"]["Aged"][];
+        } & {
+            [key: string]: unknown;
+        };
+        GetCounterpartyStatementResponse: {
+            counterparty: string;
+            lines: components["schemas"]["CounterpartyLine"][];
+        } & {
+            [key: string]: unknown;
+        };
+        GetExchangeResponse: {
+            /** @description Adjustment, gain and loss account of the last booking */
+            accounts?: string[];
+            /** @description What stands on the adjustment account */
+            booked?: string;
+            /** @description The organization's own */
+            currency: string;
+            differences: components["schemas"]["ExchangeDifference"][];
+            /** @description The journal that was written */
+            documentId?: string;
+            /**
+             * Format: int64
+             * @description How many have no rate
+             */
+            missing?: number;
+            /** @description Their sum */
+            realised: string;
+            toBook?: string;
+        } & {
+            [key: string]: unknown;
+        };
+        GroupedDocument: {
+            /** @description Who put it into the group */
+            actor: string;
+            /** Format: date-time */
+            createdAt: string;
+            documentId: string;
+            /** @enum {string} */
+            matchedBy: "hand" | "reference" | "number" | "amount";
+            reason?: string;
         } & {
             [key: string]: unknown;
         };
@@ -1867,6 +2447,26 @@ export interface components {
             reversed: number;
             /** Format: date-time */
             startedAt: string;
+        } & {
+            [key: string]: unknown;
+        };
+        ItemGroupResponse: {
+            /** @description Nothing is open of it */
+            closed: boolean;
+            documents: components["schemas"]["GroupedDocument"][];
+            /** Format: int64 */
+            group: number;
+            /** @description Those of its documents, also those of which nothing is open */
+            items: components["schemas"]["OpenItem"][];
+            open: components["schemas"]["ItemSum"][];
+        } & {
+            [key: string]: unknown;
+        };
+        ItemSum: {
+            account: string;
+            currency: string;
+            /** @description Debits less credits, with the decimals of the currency */
+            open: string;
         } & {
             [key: string]: unknown;
         };
@@ -2015,6 +2615,89 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
+        Journal: {
+            /** @description Who wrote it */
+            by: string;
+            counterparty?: string;
+            /** Format: date-time */
+            createdAt: string;
+            /** Format: date */
+            date: string;
+            /**
+             * Format: date-time
+             * @description Absent: it is not deleted
+             */
+            deletedAt?: string;
+            /** @description Those of all its entries */
+            dimensions?: {
+                [key: string]: string;
+            };
+            documentId: string;
+            entries: components["schemas"]["JournalEntry"][];
+            number?: string;
+            /** @description Why it is posted */
+            reason: string;
+            /** Format: int64 */
+            version: number;
+        } & {
+            [key: string]: unknown;
+        };
+        JournalChangeResponse: {
+            /** @description Whether anything was changed */
+            changed: boolean;
+            documentId: string;
+            /** @description The job that does it */
+            jobId?: string;
+            orgId: string;
+            /**
+             * Format: date
+             * @description The day on which it will be posted: the first open day after its date, if that is closed
+             */
+            postingDate?: string;
+            /**
+             * Format: int64
+             * @description The version that a worker posts, or takes back
+             */
+            version?: number;
+        } & {
+            [key: string]: unknown;
+        };
+        JournalEntry: {
+            account: string;
+            /**
+             * @description The same as a decimal number
+             * @example 12.34
+             */
+            amount: string;
+            /**
+             * Format: int64
+             * @description In minor units of the currency: a debit is positive, a credit negative
+             */
+            amountMinor: number;
+            currency: string;
+            /** @description What statements can be split by, such as a cost centre */
+            dimensions?: {
+                [key: string]: string;
+            };
+            note?: string;
+        } & {
+            [key: string]: unknown;
+        };
+        JournalEntryInput: {
+            account: string;
+            /**
+             * Format: int64
+             * @description In minor units: a debit is positive, a credit negative
+             */
+            amountMinor: number;
+            /** @description Default that of the journal */
+            currency?: string;
+            /** @description Above those of the journal */
+            dimensions?: {
+                [key: string]: string;
+            };
+            note?: string;
+        };
         KeptDocument: {
             /**
              * @description Why
@@ -2125,6 +2808,20 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
+        ListAdjustmentsResponse: {
+            adjustments: components["schemas"]["Adjustment"][];
+            /** @description For the next page; absent: this is the last one */
+            nextCursor?: string;
+        } & {
+            [key: string]: unknown;
+        };
+        ListClosingsResponse: {
+            closings: components["schemas"]["Closing"][];
+            /** @description For the next page; absent: this is the last one */
+            nextCursor?: string;
+        } & {
+            [key: string]: unknown;
+        };
         ListDocumentsResponse: {
             documents: components["schemas"]["Document"][];
             /** @description For the next page; absent: this is the last one */
@@ -2153,6 +2850,13 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
+        ListJournalsResponse: {
+            journals: components["schemas"]["Journal"][];
+            /** @description For the next page; absent: this is the last one */
+            nextCursor?: string;
+        } & {
+            [key: string]: unknown;
+        };
         ListLimitedKeysResponse: {
             keys: components["schemas"]["LimitedKey"][];
         } & {
@@ -2160,6 +2864,23 @@ export interface components {
         };
         ListLimitsResponse: {
             limits: components["schemas"]["KeyLimit"][];
+        } & {
+            [key: string]: unknown;
+        };
+        ListOpenItemsResponse: {
+            items: components["schemas"]["OpenItem"][];
+            /** @description For the next page; absent: this is the last one */
+            nextCursor?: string;
+        } & {
+            [key: string]: unknown;
+        };
+        ListPeriodsResponse: {
+            periods: components["schemas"]["Period"][];
+            /**
+             * @description What a document does whose posting date lies in a closed period
+             * @enum {string}
+             */
+            policy: "fail" | "first_open_day";
         } & {
             [key: string]: unknown;
         };
@@ -2244,6 +2965,35 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
+        Match: {
+            account: string;
+            /** @description What was open of the first one */
+            amount: string;
+            currency: string;
+            documentId: string;
+            /** Format: int64 */
+            group: number;
+            /** @enum {string} */
+            matchedBy: "reference" | "number" | "amount";
+            /** @description The document that it belongs to */
+            otherId: string;
+        } & {
+            [key: string]: unknown;
+        };
+        MatchOpenItemsRequest: {
+            /** @description Change nothing, and say what would be matched */
+            dryRun?: boolean;
+            /** @description The organization; default that of the token */
+            orgId?: string;
+            /** @description Only these, in this order; default all */
+            rules?: ("reference" | "number" | "amount")[];
+        };
+        MatchOpenItemsResponse: {
+            dryRun?: boolean;
+            matches: components["schemas"]["Match"][];
+        } & {
+            [key: string]: unknown;
+        };
         NotificationStatsResponse: {
             /**
              * Format: int64
@@ -2273,6 +3023,32 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
+        OpenItem: {
+            account: string;
+            /** @description Debits less credits, with the decimals of the currency */
+            amount: string;
+            counterparty?: string;
+            currency: string;
+            direction?: string;
+            documentId: string;
+            /** Format: date */
+            dueDate?: string;
+            /**
+             * Format: int64
+             * @description The group of documents that it belongs to
+             */
+            group?: number;
+            /** Format: date */
+            issueDate?: string;
+            number?: string;
+            /** @description What of it is open */
+            open: string;
+            /** @enum {string} */
+            role: "receivable" | "payable" | "advance";
+            type?: string;
+        } & {
+            [key: string]: unknown;
+        };
         PendingJob: {
             /**
              * Format: double
@@ -2298,6 +3074,21 @@ export interface components {
             type?: string;
             /** @description It waits for its turn or for other jobs; dueAt is when it is to be due after that */
             waits?: boolean;
+        } & {
+            [key: string]: unknown;
+        };
+        Period: {
+            /**
+             * Format: date-time
+             * @description Absent: it is open
+             */
+            closedAt?: string;
+            /** Format: date */
+            endsOn: string;
+            /** Format: date */
+            startsOn: string;
+            /** @enum {string} */
+            state: "open" | "closed";
         } & {
             [key: string]: unknown;
         };
@@ -2399,6 +3190,30 @@ export interface components {
             message: string;
         } & {
             [key: string]: unknown;
+        };
+        PutJournalRequest: {
+            /** @description Who wrote it; default the token's name */
+            by?: string;
+            counterparty?: string;
+            /** @description That of entries that name none; default that of the first entry */
+            currency?: string;
+            /**
+             * Format: date
+             * @description The day on which it is posted
+             */
+            date: string;
+            /** @description Those of all entries, such as a cost centre */
+            dimensions?: {
+                [key: string]: string;
+            };
+            /** @description Write nothing, and say whether it could be posted */
+            dryRun?: boolean;
+            entries: components["schemas"]["JournalEntryInput"][];
+            /** @description Names the journal, so that the same request again changes nothing; default an id of its own */
+            id?: string;
+            number?: string;
+            /** @description Why it is posted */
+            reason: string;
         };
         Queue: {
             /**
@@ -2553,6 +3368,13 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
+        RateListResponse: {
+            /** @description The organization's own; absent: it has none */
+            ownCurrency?: string;
+            rates: components["schemas"]["CurrencyRate"][];
+        } & {
+            [key: string]: unknown;
+        };
         ReceivedDocument: {
             documentId: string;
             /** @description The job that posts it; absent: it is unchanged */
@@ -2570,6 +3392,14 @@ export interface components {
             version?: number;
         } & {
             [key: string]: unknown;
+        };
+        ReconcileRequest: {
+            /** @description Their ids */
+            documents: string[];
+            /** @description The organization; default that of the token */
+            orgId?: string;
+            /** @description Why they belong together */
+            reason?: string;
         };
         RetryAccountingJobRequest: {
             /**
@@ -2675,6 +3505,20 @@ export interface components {
             queue?: string;
             /** @description The type whose jobs it limits; absent: it is a queue's */
             type?: string;
+        } & {
+            [key: string]: unknown;
+        };
+        SetRatesRequest: {
+            /** @description The organization; default that of the token */
+            orgId?: string;
+            rates: components["schemas"]["CurrencyRate"][];
+        };
+        SetRatesResponse: {
+            /**
+             * Format: int64
+             * @description How many are new, or another than before
+             */
+            changed: number;
         } & {
             [key: string]: unknown;
         };
@@ -2913,6 +3757,22 @@ export interface components {
              * @description Documents that the import made: they are deleted, and a worker reverses what is posted of them
              */
             reversed: number;
+        } & {
+            [key: string]: unknown;
+        };
+        UnreconcileRequest: {
+            /** @description Their ids */
+            documents?: string[];
+            /**
+             * Format: int64
+             * @description In place of documents: all of this group
+             */
+            group?: number;
+            /** @description The organization; default that of the token */
+            orgId?: string;
+        };
+        UnreconcileResponse: {
+            documents: string[];
         } & {
             [key: string]: unknown;
         };
@@ -4135,6 +4995,96 @@ export interface operations {
             };
         };
     };
+    listClosings: {
+        parameters: {
+            query?: {
+                /** @description How many at most */
+                limit?: number;
+                /** @description nextCursor of the page before; the other parameters must be the same */
+                cursor?: string;
+                /** @description The organization; default that of the token */
+                orgId?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListClosingsResponse"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     listDocuments: {
         parameters: {
             query?: {
@@ -4484,6 +5434,94 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ListEntriesResponse"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    getExchangeDifferences: {
+        parameters: {
+            query?: {
+                /** @description The organization; default that of the token */
+                orgId?: string;
+                /** @description What was posted until this day; default all */
+                until?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GetExchangeResponse"];
                 };
             };
             /** @description Unauthorized */
@@ -6259,6 +7297,310 @@ export interface operations {
             };
         };
     };
+    listJournals: {
+        parameters: {
+            query?: {
+                /** @description How many at most */
+                limit?: number;
+                /** @description nextCursor of the page before; the other parameters must be the same */
+                cursor?: string;
+                /** @description The organization; default that of the token */
+                orgId?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListJournalsResponse"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    putJournal: {
+        parameters: {
+            query?: {
+                /** @description The organization; default that of the token */
+                orgId?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PutJournalRequest"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JournalChangeResponse"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unsupported Media Type */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    deleteJournal: {
+        parameters: {
+            query?: {
+                /** @description The organization; default that of the token */
+                orgId?: string;
+            };
+            header?: never;
+            path: {
+                documentId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JournalChangeResponse"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     listLimits: {
         parameters: {
             query?: never;
@@ -6765,6 +8107,1009 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["NotificationStatsResponse"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listOpenItems: {
+        parameters: {
+            query?: {
+                /** @description How many at most */
+                limit?: number;
+                /** @description nextCursor of the page before; the other parameters must be the same */
+                cursor?: string;
+                /** @description The organization; default that of the token */
+                orgId?: string;
+                /** @description What was open on this day; default by all that is posted */
+                on?: string;
+                /** @description Only of this counterparty */
+                counterparty?: string;
+                /** @description Only on this account */
+                account?: string;
+                /** @description Only this currency */
+                currency?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListOpenItemsResponse"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    getAgeing: {
+        parameters: {
+            query?: {
+                /** @description The organization; default that of the token */
+                orgId?: string;
+                /** @description The day; default today, in UTC */
+                on?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GetAgeingResponse"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    getItemGroup: {
+        parameters: {
+            query?: {
+                /** @description The organization; default that of the token */
+                orgId?: string;
+            };
+            header?: never;
+            path: {
+                group: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ItemGroupResponse"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    matchOpenItems: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["MatchOpenItemsRequest"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MatchOpenItemsResponse"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unsupported Media Type */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    reconcile: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ReconcileRequest"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ItemGroupResponse"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unsupported Media Type */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    getCounterpartyStatement: {
+        parameters: {
+            query: {
+                /** @description The organization; default that of the token */
+                orgId?: string;
+                /** @description The name that its documents have */
+                counterparty: string;
+                /** @description The first posting date */
+                from?: string;
+                /** @description The last posting date */
+                to?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GetCounterpartyStatementResponse"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    unreconcile: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["UnreconcileRequest"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UnreconcileResponse"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unsupported Media Type */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listPeriods: {
+        parameters: {
+            query?: {
+                /** @description The organization; default that of the token */
+                orgId?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListPeriodsResponse"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listAdjustments: {
+        parameters: {
+            query?: {
+                /** @description The organization; default that of the token */
+                orgId?: string;
+                /** @description How many at most */
+                limit?: number;
+                /** @description nextCursor of the page before; the other parameters must be the same */
+                cursor?: string;
+            };
+            header?: never;
+            path: {
+                /** @description The period's first day */
+                startsOn: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListAdjustmentsResponse"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    getClosingList: {
+        parameters: {
+            query?: {
+                /** @description The organization; default that of the token */
+                orgId?: string;
+            };
+            header?: never;
+            path: {
+                /** @description The period's first day */
+                startsOn: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ClosingListResponse"];
                 };
             };
             /** @description Unauthorized */
@@ -7466,6 +9811,219 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Queue"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unsupported Media Type */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listRates: {
+        parameters: {
+            query?: {
+                /** @description The organization; default that of the token */
+                orgId?: string;
+                /** @description Only this currency */
+                currency?: string;
+                /** @description How many are listed at most */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateListResponse"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    setRates: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SetRatesRequest"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SetRatesResponse"];
                 };
             };
             /** @description Bad Request */
