@@ -177,7 +177,7 @@ func ExampleCounterpartyStatement() {
 	e := owed()
 	defer e.Close()
 
-	lines, err := books.CounterpartyStatement(e.Context(), e.Pool, "acme", books.StatementOptions{Counterparty: "Sample Customer"})
+	lines, err := books.CounterpartyStatement(e.Context(), e.Pool, "acme", books.CounterpartyOptions{Counterparty: "Sample Customer"})
 	for _, l := range lines {
 		fmt.Println(l.PostingDate, l.DocumentID, l.Amount, l.Balance)
 	}

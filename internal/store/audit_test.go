@@ -281,11 +281,10 @@ UPDATE daybook.impacts SET posting_date = CASE WHEN id = ` + posted + ` THEN dat
 			b.exec(unguarded)
 			b.exec(test.damage)
 			r := b.audit(audit.Options{})
+			found := wrong(r)
 			if postings.MatchString(test.damage) { // all are in a period that is closed
 				test.found["closing_hash_differs"] = 1
 			}
-			if test.found["closed_sums_differ"] == 0 {
-				delete(found, "closed_sums_differ") // the sums of a closed month show most damages as well
 			if test.found["closed_sums_differ"] == 0 {
 				delete(found, "closed_sums_differ") // the sums of a closed month show most damages as well
 			}
