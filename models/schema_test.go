@@ -68,7 +68,7 @@ var own = []string{
 	"daybook.job_wait_checks", "daybook.job_limits", "daybook.job_limit_rates", "daybook.job_workers",
 	"daybook.job_workflows",
 	"daybook.webhook_deliveries", "daybook.accounting_returns", "daybook.imports", "daybook.import_documents",
-	"daybook.reconciled",
+	"daybook.reconciled", "daybook.rates",
 	"daybook.closed_sum_spans", "daybook.closed_sums", "daybook.closed_dimension_sums", "daybook.closed_taxes",
 	"daybook.closed_tax_sums", "daybook.closed_tax_differences",
 	"daybook.closings",
