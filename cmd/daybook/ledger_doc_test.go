@@ -33,7 +33,8 @@ func readAll(t *testing.T, pattern string) string {
 func TestLedgerDocumentation(t *testing.T) {
 	t.Parallel()
 	docs := readAll(t, "../../docs/ledger.md")
-	tests := readAll(t, "../../internal/*/*_test.go") + readAll(t, "../../migrations/*_test.go") + readAll(t, "*_test.go")
+	tests := readAll(t, "../../internal/*/*_test.go") + readAll(t, "../../migrations/*_test.go") + readAll(t, "*_test.go") +
+		readAll(t, "../../admin/books/*_test.go")
 	for _, name := range regexp.MustCompile("`(Test[A-Za-z]+)`").FindAllStringSubmatch(docs, -1) {
 		assert.Contains(t, tests, "func "+name[1]+"(", "a test that shows it")
 	}
