@@ -340,7 +340,8 @@ BEGIN
             c.closed_by := _actor;
             c.db_role := session_user;
             c.created_at := clock_timestamp();
-            SELECT s.last_value INTO c.last_impact_id FROM daybook.impact_id_seq s;
+            -- A sequence that was never used has the value that comes next.
+            SELECT s.last_value - CASE WHEN s.is_called THEN 0 ELSE 1 END INTO c.last_impact_id FROM daybook.impact_id_seq s;
             SELECT h.impacts, h.entries, h.hash INTO c.impacts, c.entries, c.impacts_hash FROM daybook.hash_impacts(_org, c.days, c.last_impact_id) h;
             c.list := NULL;
             IF want = 'closed' THEN

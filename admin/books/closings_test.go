@@ -106,6 +106,19 @@ func TestClosingsFormAChain(t *testing.T) {
 	assert.Empty(t, b.differences(nil))
 }
 
+// A month that was closed before anything was posted at all: the very first impact comes later.
+func TestClosingBeforeTheFirstImpact(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	ctx := t.Context()
+	march := books.Month(2026, 3)
+	require.NoError(t, second(books.AddPeriods(ctx, b.Pool, org, march)))
+	require.NoError(t, second(books.ClosePeriod(ctx, b.Pool, org, march, books.CloseOptions{})))
+	require.NoError(t, second(books.OpenPeriod(ctx, b.Pool, org, march)))
+	b.posted("first", models.NewDate(2026, 3, 31))
+	assert.Empty(t, b.differences(nil))
+}
+
 // damages are changes of a column's value, by its type.
 var damages = map[string]string{
 	"text": "reverse(%[1]s || 'x')", "bigint": "coalesce(%[1]s, 0) + 1000000", "integer": "coalesce(%[1]s, 0) + 1000000", "date": "%[1]s + 1",
