@@ -16,13 +16,13 @@ import (
 )
 
 // deflated compresses as PDFs do.
-func deflated(t testing.TB, data []byte) []byte {
-	t.Helper()
+func deflated(tb testing.TB, data []byte) []byte {
+	tb.Helper()
 	var b bytes.Buffer
 	w := zlib.NewWriter(&b)
 	_, err := w.Write(data)
-	require.NoError(t, err)
-	require.NoError(t, w.Close())
+	require.NoError(tb, err)
+	require.NoError(tb, w.Close())
 	return b.Bytes()
 }
 
@@ -30,8 +30,8 @@ func deflated(t testing.TB, data []byte) []byte {
 type reference [3]int
 
 // streamed is a PDF whose cross-references are a stream, with what stands above it.
-func streamed(t testing.TB, above string, keys string, references ...reference) []byte {
-	t.Helper()
+func streamed(tb testing.TB, above string, keys string, references ...reference) []byte {
+	tb.Helper()
 	rows := make([]byte, 0, 8*len(references))
 	before := make([]byte, 7)
 	for _, r := range references {
@@ -42,14 +42,14 @@ func streamed(t testing.TB, above string, keys string, references ...reference) 
 		}
 		before = row
 	}
-	packed := deflated(t, rows)
+	packed := deflated(tb, rows)
 	return fmt.Appendf(nil, "%s9 0 obj\n<</Type/XRef/W[1 4 2]/Root 1 0 R/Filter[/FlateDecode]/DecodeParms[<</Predictor 12/Columns 7>>]%s/Length %d>>\n"+
 		"stream\r\n%s\nendstream\nendobj\nstartxref\n%d\n%%%%EOF\n", above, keys, len(packed), packed, len(above))
 }
 
 // packedPDF is a PDF whose objects stand in a compressed stream, with an invoice as its filters have it.
-func packedPDF(t testing.TB, filter string, invoice []byte) []byte {
-	t.Helper()
+func packedPDF(tb testing.TB, filter string, invoice []byte) []byte {
+	tb.Helper()
 	objects := []string{
 		"<</Type/Catalog/Names<</EmbeddedFiles<</Kids[5 0 R 5 0 R]>>>>>>", "<</Kids[5 0 R]/Names[(x)6 0 R]>>",
 		"<</UF<FEFF0066006100630074007500720\n02D0078002E0078006D006C>/F(f\\141ctur-x.xml)/EF<</F 7 0 R>>>>", fmt.Sprint(len(invoice)),
@@ -59,12 +59,12 @@ func packedPDF(t testing.TB, filter string, invoice []byte) []byte {
 		index += fmt.Sprintf("%d %d ", []int{1, 5, 6, 8}[i], len(texts))
 		texts += text + " "
 	}
-	stream := deflated(t, []byte(index+texts))
+	stream := deflated(tb, []byte(index+texts))
 	above := fmt.Sprintf("%%PDF-2.0\n%% a comment\n4 0 obj <</Type/ObjStm/N 4/First %d/Filter/FlateDecode/Length %d>> stream\n%s\nendstream endobj\n",
 		len(index), len(stream), stream)
 	invoiceAt := len(above)
 	above += fmt.Sprintf("7 0 obj\n<</Length 8 0 R%s>>\nstream\n%s\nendstream endobj\n", filter, invoice)
-	return streamed(t, above, "/Size 9", reference{}, reference{2, 4, 0}, reference{}, reference{}, reference{1, strings.Index(above, "4 0 obj"), 0},
+	return streamed(tb, above, "/Size 9", reference{}, reference{2, 4, 0}, reference{}, reference{}, reference{1, strings.Index(above, "4 0 obj"), 0},
 		reference{2, 4, 1}, reference{2, 4, 2}, reference{1, invoiceAt, 0}, reference{2, 4, 3})
 }
 
