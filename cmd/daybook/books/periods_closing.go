@@ -81,7 +81,7 @@ func printClosingList(a *cli.App, w io.Writer, p models.Period, list []models.Cl
 		return err
 	}
 	if len(list) == 0 {
-		_, err := fmt.Fprintln(w, "Nothing is open.")
+		_, err := fmt.Fprintln(w, "Nothing is left to be done.")
 		return err
 	}
 	t := cli.NewTable("WHAT", "REQUIRED", "COUNT", "ACCOUNT", "AMOUNT", "CURRENCY", "WHAT TO DO", "SUCH AS")
