@@ -41,14 +41,17 @@ func (b *tab) all() []string {
 	sorts := map[string]bool{}
 	for _, path := range slices.Clone(paths) {
 		b.visit(path)
-		for _, to := range b.links("main a") {
+		for _, to := range b.links("main a:not([href*='/file?'])") {
 			if sort := sortOf(to); !sorts[sort] && !slices.Contains(paths, to) {
 				sorts[sort] = true
 				paths = append(paths, to)
 			}
 		}
 	}
-	return paths
+	// What differs in the values of its query alone, or stands behind another page.
+	return append(paths, "statements?org=acme&kind=income&by=cost_centre", "statements?org=acme&kind=cash&period=2026-03",
+		"period?org=acme&from=2026-02-01", "period?org=acme&from=2026-03-01", "documents?org=acme&document=EXP-1",
+		"accounts/edit?org=acme&account=1200")
 }
 
 // sortOf is an address without what differs between pages of one sort: ids and the values of its
