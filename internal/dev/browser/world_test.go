@@ -24,6 +24,7 @@ const markup = `<img src=x onerror="alert('x')"><script>alert('x')</script>"'>`
 func (b *tab) world() {
 	b.t.Helper()
 	fixture.Organization(b.t, b.Pool, "acme")
+	b.books()
 	fixture.Ready(b.t, b.Pool,
 		fixture.Invoice("acme", "INV-1001", 119_00), fixture.Invoice("acme", "INV-1002", 2380_00),
 		fixture.Invoice("acme", "INV-1003", 59_50), fixture.Unbalanced("acme", "INV-1004"))

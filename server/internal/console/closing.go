@@ -24,7 +24,8 @@ var closingWords = map[models.ClosingCode]string{
 // openItem is a row of the closing list with the page where it is mended.
 type openItem struct {
 	models.ClosingItem
-	What string
+	// Name is that of its account.
+	What, Name string
 	// Address leads to all of them; empty: to none. Examples lead to single ones.
 	Address  string
 	Examples []openExample
@@ -64,9 +65,14 @@ func (c *console) periodPage(ctx context.Context, r *request, org string) (*view
 			closings = append(closings, x)
 		}
 	}
+	names, err := accountNames(ctx, c, org, list, func(i *models.ClosingItem) string { return i.Account })
+	if err != nil {
+		return nil, err
+	}
 	items, ready := make([]openItem, len(list)), true
 	for i := range list {
 		items[i] = openItemOf(r, org, p, list[i])
+		items[i].Name = names[list[i].Account]
 		ready = ready && !list[i].Required
 	}
 	return &view{
@@ -96,7 +102,7 @@ func openItemOf(r *request, org string, p models.Period, i models.ClosingItem) o
 	case models.ClosingUnreconciled:
 		o.Address = r.link("open-items", "org", org, "on", p.EndsOn.String())
 	case models.ClosingExchange, models.ClosingRates:
-		o.Address = r.link("rates", "org", org)
+		o.Address = r.link("rates", "org", org, "until", p.EndsOn.String()) + "#exchange"
 		if i.Code == models.ClosingRates {
 			page = func(example string) string { return r.link("rates", "org", org, "currency", example) }
 		}

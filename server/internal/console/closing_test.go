@@ -39,7 +39,7 @@ func TestAMonthIsClosedOnItsPage(t *testing.T) {
 	s.write(fixture.Invoice("acme", "late", 5000))
 	s.work()
 	sees(t, s.see(page), "What is open now", "Posted after it was closed", "document=late", "on a later day", "2026-04-01",
-		"59.50 EUR", "Closings", "<td class=\"n\">2</td>", "no</td>")
+		"59.50 EUR", "Closings", `data-label="Impacts">2</td>`, "no</td>")
 
 	s.signIn("acme", tokens.ScopeRead)
 	sees(t, s.see(page), "need the scope <code>operate</code>")

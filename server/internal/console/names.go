@@ -46,3 +46,13 @@ func (c *console) nameEach(ctx context.Context, org string, lines []*entryLine) 
 	}
 	return err
 }
+
+// accountNames are the names of the accounts of a list, by their codes.
+func accountNames[T any](ctx context.Context, c *console, org string, list []T, code func(*T) string) (map[string]string, error) {
+	codes := make([]string, len(list))
+	for i := range list {
+		codes[i] = code(&list[i])
+	}
+	slices.Sort(codes)
+	return ledgerdb.AccountNames(ctx, c.Pool, org, slices.Compact(codes))
+}

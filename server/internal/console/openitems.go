@@ -1,8 +1,12 @@
 package console
 
 import (
+	"cmp"
 	"context"
+	"math/big"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/daybook-dev/daybook/admin/books"
 	"github.com/daybook-dev/daybook/internal/store/actions"
@@ -52,8 +56,12 @@ func (c *console) openItemsOf(ctx context.Context, r *request, org string) (*vie
 	if err != nil {
 		return nil, err
 	}
+	names, err := accountNames(ctx, c, org, list, func(a *models.Aged) string { return a.Account })
+	if err != nil {
+		return nil, err
+	}
 	return &view{Data: map[string]any{
-		"Org": org, "On": on, "Rows": list[:min(len(list), agedShown)], "Total": len(list),
+		"Org": org, "On": on, "Rows": list[:min(len(list), agedShown)], "Total": len(list), "Names": names, "Sums": agedSums(list),
 		"Match": button{
 			Action: Root + "open-items/match", Label: "Match", Hidden: []field{{Name: "org", Value: org}}, Next: r.URL.RequestURI(),
 			Confirm: "Documents are put together of which the one refers to the other, whose number a payment of the amount names, or " +
@@ -64,6 +72,39 @@ func (c *console) openItemsOf(ctx context.Context, r *request, org string) (*vie
 			Fields: []field{{Name: "on", Label: "On", Value: on.String(), Type: "date"}},
 		},
 	}}, nil
+}
+
+// agedSums adds up all counterparties, by account and currency: on each account what is open is its
+// balance.
+func agedSums(list []models.Aged) (sums []models.Aged) {
+	at := map[[2]string]int{}
+	for _, a := range list {
+		key := [2]string{a.Account, a.Currency}
+		i, known := at[key]
+		if !known {
+			i, at[key] = len(sums), len(sums)
+			sums = append(sums, models.Aged{
+				Account: a.Account, Role: a.Role, Currency: a.Currency, Open: new(big.Int), NotDue: new(big.Int),
+				Due30: new(big.Int), Due60: new(big.Int), Due90: new(big.Int), Longer: new(big.Int),
+			})
+		}
+		sum := &sums[i]
+		sum.Items += a.Items
+		for _, pair := range [][2]*big.Int{
+			{sum.Open, a.Open},
+			{sum.NotDue, a.NotDue},
+			{sum.Due30, a.Due30},
+			{sum.Due60, a.Due60},
+			{sum.Due90, a.Due90},
+			{sum.Longer, a.Longer},
+		} {
+			pair[0].Add(pair[0], pair[1])
+		}
+	}
+	slices.SortFunc(sums, func(a, b models.Aged) int {
+		return cmp.Or(strings.Compare(a.Account, b.Account), strings.Compare(a.Currency, b.Currency))
+	})
+	return sums
 }
 
 // counterpartyPage lists the open items of a counterparty, or of documents that name none.
@@ -82,6 +123,10 @@ func (c *console) counterpartyPage(ctx context.Context, r *request, org string, 
 		return nil, err
 	}
 	list, next := cursor.Page(itemsShown, list, func(i models.OpenItem) any { return ledgerdb.PlaceOf(&i) })
+	names, err := accountNames(ctx, c, org, list, func(i *models.OpenItem) string { return i.Account })
+	if err != nil {
+		return nil, err
+	}
 	title := name
 	if title == "" {
 		title = "Without a counterparty"
@@ -91,6 +136,7 @@ func (c *console) counterpartyPage(ctx context.Context, r *request, org string, 
 		Lead: "What is open of each document. Tick those that belong together.",
 		Data: map[string]any{
 			"Org": org, "Counterparty": name, "On": on, "Items": list, "Pager": pagerOf(r, next), "Next": r.URL.RequestURI(),
+			"Names": names,
 		},
 	}, nil
 }
@@ -102,6 +148,10 @@ func (c *console) groupPage(ctx context.Context, r *request, org string) (*view,
 		return nil, wrongParameter("the group is no number")
 	}
 	g, err := books.Group(ctx, c.Pool, org, id)
+	if err != nil {
+		return nil, err
+	}
+	names, err := accountNames(ctx, c, org, g.Items, func(i *models.OpenItem) string { return i.Account })
 	if err != nil {
 		return nil, err
 	}
@@ -124,7 +174,7 @@ func (c *console) groupPage(ctx context.Context, r *request, org string) (*view,
 		Lead:  "Documents that belong together: credits pay debits, the oldest first.",
 		Trail: []trail{{"Open items", r.link("open-items")}},
 		Data: map[string]any{
-			"Org": org, "Group": g, "Leave": leave,
+			"Org": org, "Group": g, "Names": names, "Leave": leave,
 			"Add": button{
 				Action: Root + "open-items/reconcile", Label: "Add", Next: r.URL.RequestURI(),
 				Hidden: []field{{Name: "org", Value: org}, {Name: "document", Value: g.Documents[0].DocumentID}},

@@ -31,6 +31,16 @@ func (s *server) rates() {
 		OperationID: "getExchangeDifferences", Method: http.MethodGet, Path: "/api/exchange", Tags: []string{tagLedger},
 		Summary: "Get what was won and lost by rates where items in other currencies pay each other",
 	}, s.getExchange, http.StatusNotFound)
+	operation(s, tokens.ScopeOperate, huma.Operation{
+		OperationID: "bookExchangeDifferences", Method: http.MethodPost, Path: "/api/exchange", Tags: []string{tagLedger},
+		Summary: "Write a journal for exchange differences that are not booked yet",
+		Description: "Its date is `until`, and a worker posts it. Booked again it writes nothing, and after documents were taken apart it " +
+			"books what the differences are less. The accounts are kept for the next time.",
+		Metadata: map[string]any{
+			exampleKey: `{"orgId": "acme", "until": "2026-03-31", "adjustment": "1299", "gain": "4840", "loss": "6880"}`,
+			actionKey:  "exchange.book",
+		},
+	}, s.bookExchange, http.StatusNotFound)
 }
 
 type listRatesInput struct {
@@ -119,5 +129,36 @@ func (s *server) getExchange(ctx context.Context, in *getExchangeInput) (*getExc
 	}
 	out := &getExchangeOutput{}
 	out.Body.Exchange = answers.ExchangeOf(&e, "")
+	return out, nil
+}
+
+type bookExchangeInput struct {
+	Body struct {
+		OrgID      string `json:"orgId,omitempty" maxLength:"255" doc:"The organization; default that of the token"`
+		Until      string `json:"until" format:"date" doc:"The day until which they are booked, and the journal's date"`
+		Adjustment string `json:"adjustment,omitempty" maxLength:"255" doc:"The account that takes what receivables and payables are worth more or less; default that of the booking before"`
+		Gain       string `json:"gain,omitempty" maxLength:"255" doc:"The account of gains; default that of the booking before"`
+		Loss       string `json:"loss,omitempty" maxLength:"255" doc:"The account of losses; default that of the booking before"`
+	}
+}
+
+func (s *server) bookExchange(ctx context.Context, in *bookExchangeInput) (*getExchangeOutput, error) {
+	org, err := caller(ctx).reachOne(in.Body.OrgID, "body.orgId")
+	if err != nil {
+		return nil, err
+	}
+	actions.About(ctx, org, "", nil)
+	until, err := day("body.until", in.Body.Until)
+	if err != nil {
+		return nil, err
+	}
+	b, err := books.BookExchangeDifferences(ctx, s.pool, org, books.ExchangeBooking{
+		Until: until, Adjustment: in.Body.Adjustment, Gain: in.Body.Gain, Loss: in.Body.Loss,
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := &getExchangeOutput{}
+	out.Body.Exchange = answers.ExchangeOf(&b.Exchange, b.DocumentID)
 	return out, nil
 }
