@@ -37,8 +37,8 @@ func TestOpening(t *testing.T) {
 	t.Parallel()
 	got := opened(openingFile)
 	assert.Len(t, got, 7)
-	assert.Equal(t, "2: opening:1200/17/Ada 2025-12-01 due 2025-12-31: [{1200 11900  } {9000 -11900  }]", got[0])
-	assert.Equal(t, "3: opening:1600/B-9/Sue 2025-12-05 due : [{1600 -1000  } {9000 1000  }]", got[1])
+	assert.Equal(t, "2: opening:1200/17/Ada 2025-12-01 due 2025-12-31: [{1200 11900   } {9000 -11900   }]", got[0])
+	assert.Equal(t, "3: opening:1600/B-9/Sue 2025-12-05 due : [{1600 -1000   } {9000 1000   }]", got[1])
 	for i, says := range []string{
 		"line 4: invalid document: the amount is zero", "line 5: invalid document: issue_date", "line 6: invalid document: 1.005 EUR is more precise",
 		"line 7: invalid document: the account or the number is missing", "line 8: invalid document: wrong number of fields",
