@@ -19,6 +19,7 @@ CREATE TABLE daybook.posted_elsewhere (
     posted_on        date NOT NULL CHECK (isfinite(posted_on)),
     system           text NOT NULL CHECK (system <> ''),
     left_version  bigint,
+    open_item        text COLLATE "C",
     created_at       timestamptz NOT NULL DEFAULT clock_timestamp(),
     updated_at       timestamptz NOT NULL DEFAULT clock_timestamp(),
     PRIMARY KEY (org_id, document_id),
@@ -36,6 +37,9 @@ COMMENT ON COLUMN daybook.posted_elsewhere.posted_on IS 'The posting date of wha
 COMMENT ON COLUMN daybook.posted_elsewhere.system IS 'Where it is posted, such as the table that it was adopted from';
 COMMENT ON COLUMN daybook.posted_elsewhere.left_version IS
     'Up to this version a person decided that Daybook posts nothing, also when the document is not ready or deleted; null: none';
+COMMENT ON COLUMN daybook.posted_elsewhere.open_item IS
+    'The document that stands for it here, with what was open of it (daybook import opening); null: none does';
+CREATE INDEX posted_elsewhere_open_item ON daybook.posted_elsewhere (org_id, open_item) WHERE open_item IS NOT NULL;
 
 -- Rows of legacy queues that Daybook holds. Each is held by Daybook from the transaction that
 -- inserts its row here, and by the legacy queue again from the one that deletes it.

@@ -59,6 +59,84 @@ AS $$
                 THEN make_date(left(day, 4)::integer, substr(day, 6, 2)::integer, 1) + right(day, 2)::integer - 1 END
 $$;
 
+-- The document that has what is open of a document: an open item of another system that stands for
+-- it, or itself.
+CREATE FUNCTION daybook.open_item_of(org_id text, document_id text) RETURNS text
+    LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT coalesce((SELECT p.open_item FROM daybook.posted_elsewhere p WHERE p.org_id = $1 AND p.document_id = $2 AND p.next <> 'full'), $2)
+$$;
+
+-- Puts on record for which documents of another system imported open items stand: three lists of one
+-- length. Of such a document nothing is posted when it is imported later. It runs with the rights of
+-- the schema's owner, because no role may say otherwise what another system has posted.
+CREATE FUNCTION daybook.stand_for_documents(org_ids text[], open_items text[], documents text[]) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    bad record;
+BEGIN
+    SELECT u.id, u.item INTO bad
+      FROM unnest(org_ids, open_items, documents) AS u (org, item, id)
+      LEFT JOIN daybook.documents d ON d.org_id = u.org AND d.id = u.item AND d.deleted_at IS NULL
+     WHERE d.id IS NULL OR u.item NOT LIKE 'opening:%' OR u.id IS NULL OR u.id = u.item
+     LIMIT 1;
+    IF FOUND THEN
+        RAISE EXCEPTION '% is no open item that can stand for document %', bad.item, bad.id USING ERRCODE = 'DB010';
+    END IF;
+    -- What posts a document holds its job's row until its commit.
+    PERFORM FROM daybook.accounting_work_queue q
+     WHERE (q.org_id, q.document_id) IN (SELECT u.org COLLATE "C", u.id COLLATE "C" FROM unnest(org_ids, documents) AS u (org, id))
+     ORDER BY q.org_id, q.document_id
+       FOR NO KEY UPDATE;
+    SELECT u.id INTO bad
+      FROM unnest(org_ids, documents) AS u (org, id)
+     WHERE EXISTS (SELECT FROM daybook.impacts i WHERE i.org_id = u.org AND i.document_id = u.id)
+     LIMIT 1;
+    IF FOUND THEN
+        RAISE EXCEPTION 'document % is posted here already: it would be open twice', bad.id
+            USING ERRCODE = 'DB010', HINT = 'leave the line out';
+    END IF;
+    SELECT u.id, min(coalesce(p.open_item, u.item)) AS item INTO bad
+      FROM unnest(org_ids, open_items, documents) AS u (org, item, id)
+      LEFT JOIN daybook.posted_elsewhere p ON p.org_id = u.org AND p.document_id = u.id
+     GROUP BY u.org, u.id
+    HAVING count(*) > 1 OR bool_or(p.open_item <> u.item)
+     LIMIT 1;
+    IF FOUND THEN
+        RAISE EXCEPTION 'document % has the open item % already', bad.id, bad.item
+            USING ERRCODE = 'DB010', HINT = 'leave the column document empty in all lines of a document but one';
+    END IF;
+    INSERT INTO daybook.posted_elsewhere AS p (org_id, document_id, document_version, next, posted_on, system, open_item)
+    SELECT u.org, u.id, greatest(1, d.accounting_ready_version), 'wait', o.issue_date, 'opening', u.item
+      FROM unnest(org_ids, open_items, documents) AS u (org, item, id)
+      JOIN daybook.documents o ON o.org_id = u.org AND o.id = u.item
+      LEFT JOIN daybook.documents d ON d.org_id = u.org AND d.id = u.id
+        ON CONFLICT ON CONSTRAINT posted_elsewhere_pkey DO UPDATE
+       SET open_item = excluded.open_item, updated_at = clock_timestamp()
+     WHERE p.open_item IS NULL;
+END
+$$;
+REVOKE ALL ON FUNCTION daybook.stand_for_documents FROM PUBLIC;
+COMMENT ON FUNCTION daybook.stand_for_documents IS
+    'Puts on record for which documents of another system imported open items stand, so that these are not posted again';
+
+-- An open item that is deleted or removed stands for no document any more.
+CREATE FUNCTION daybook.open_item_ends() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    DELETE FROM daybook.posted_elsewhere p WHERE p.org_id = OLD.org_id AND p.open_item = OLD.id AND p.system = 'opening';
+    UPDATE daybook.posted_elsewhere p SET open_item = NULL, updated_at = clock_timestamp() WHERE p.org_id = OLD.org_id AND p.open_item = OLD.id;
+    RETURN NULL;
+END
+$$;
+REVOKE ALL ON FUNCTION daybook.open_item_ends FROM PUBLIC;
+CREATE TRIGGER open_item_removed AFTER DELETE ON daybook.documents
+    FOR EACH ROW WHEN (OLD.id LIKE 'opening:%') EXECUTE FUNCTION daybook.open_item_ends();
+CREATE TRIGGER open_item_deleted AFTER UPDATE OF deleted_at ON daybook.documents
+    FOR EACH ROW WHEN (OLD.deleted_at IS NULL AND NEW.deleted_at IS NOT NULL AND OLD.id LIKE 'opening:%') EXECUTE FUNCTION daybook.open_item_ends();
+
 -- The items of an organization, or of some documents alone, by what was posted until a day (null:
 -- all), with what is open of each. In a group, credits pay debits, the oldest first. closed: of some
 -- documents, those of which nothing is open as well.
@@ -72,7 +150,7 @@ CREATE FUNCTION daybook.items_until(org_id text, until date, documents text[], c
         document_id text, account_code text, currency text, role text, type text, direction text, number text, counterparty text,
         issue_date date, due_date date, amount numeric, open_amount numeric, group_id bigint
     )
-    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET work_mem = '64MB'
+    LANGUAGE plpgsql STABLE ROWS 100000 SET search_path = pg_catalog, pg_temp SET work_mem = '64MB'
 AS $body$
 DECLARE
     accounts text[] := ARRAY(SELECT a.code FROM daybook.accounts a
@@ -143,7 +221,7 @@ CREATE FUNCTION daybook.open_items(org_id text, until date DEFAULT NULL)
         document_id text, account_code text, currency text, role text, type text, direction text, number text, counterparty text,
         issue_date date, due_date date, amount numeric, open_amount numeric, group_id bigint
     )
-    LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+    LANGUAGE sql STABLE ROWS 100000 SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT * FROM daybook.items_until(open_items.org_id, open_items.until, NULL, false)
 $$;
@@ -159,9 +237,9 @@ CREATE FUNCTION daybook.items_of_document(org_id text, of_document text, until d
     LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT * FROM daybook.items_until($1, $3, (
-        SELECT coalesce(array_agg(g.document_id), ARRAY[$2])
+        SELECT coalesce(array_agg(g.document_id), ARRAY[daybook.open_item_of($1, $2)])
           FROM daybook.reconciled r JOIN daybook.reconciled g ON g.org_id = r.org_id AND g.group_id = r.group_id
-         WHERE r.org_id = $1 AND r.document_id = $2), true)
+         WHERE r.org_id = $1 AND r.document_id = daybook.open_item_of($1, $2)), true)
 $$;
 COMMENT ON FUNCTION daybook.items_of_document IS 'The items of a document and of those in its group, also those of which nothing is open';
 
@@ -185,7 +263,7 @@ DECLARE
     target bigint;
     bad    text;
 BEGIN
-    ids := ARRAY(SELECT DISTINCT u.id FROM unnest(documents) AS u (id) WHERE u.id IS NOT NULL ORDER BY u.id);
+    ids := ARRAY(SELECT DISTINCT daybook.open_item_of(_org, u.id) FROM unnest(documents) AS u (id) WHERE u.id IS NOT NULL ORDER BY 1);
     IF cardinality(ids) < 2 OR reconcile.reason IS NULL OR octet_length(reconcile.reason) > 1000 OR coalesce(reconcile.actor, '') = '' THEN
         RAISE EXCEPTION 'a group takes two documents at least, a reason of at most 1000 bytes, and who puts them together' USING ERRCODE = 'DB010';
     END IF;
@@ -219,6 +297,7 @@ AS $$
 #variable_conflict use_column
 DECLARE
     _org   CONSTANT text := unreconcile.org_id;
+    ids    CONSTANT text[] := ARRAY(SELECT daybook.open_item_of(_org, u.id) FROM unnest(unreconcile.documents) AS u (id));
     groups bigint[];
 BEGIN
     IF (unreconcile.documents IS NULL) = (unreconcile.group_id IS NULL) THEN
@@ -226,10 +305,10 @@ BEGIN
     END IF;
     PERFORM pg_advisory_xact_lock(daybook.lock_class('reconciliations'), hashtext(_org));
     groups := ARRAY(SELECT DISTINCT r.group_id FROM daybook.reconciled r
-                     WHERE r.org_id = _org AND (r.document_id = ANY (unreconcile.documents) OR r.group_id = unreconcile.group_id));
+                     WHERE r.org_id = _org AND (r.document_id = ANY (ids) OR r.group_id = unreconcile.group_id));
     RETURN QUERY
     DELETE FROM daybook.reconciled r
-     WHERE r.org_id = _org AND r.group_id = ANY (groups) AND (r.group_id = unreconcile.group_id OR r.document_id = ANY (unreconcile.documents))
+     WHERE r.org_id = _org AND r.group_id = ANY (groups) AND (r.group_id = unreconcile.group_id OR r.document_id = ANY (ids))
     RETURNING r.document_id;
     RETURN QUERY
     DELETE FROM daybook.reconciled r
@@ -284,7 +363,7 @@ $$;
 -- What is in a group already counts with what is open of it.
 CREATE FUNCTION daybook.matching_items(org_id text, rule text)
     RETURNS TABLE (document_id text, other_id text, account_code text, currency text, amount numeric)
-    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
+    LANGUAGE plpgsql STABLE ROWS 10000 SET search_path = pg_catalog, pg_temp SET work_mem = '64MB'
 AS $$
 #variable_conflict use_column
 DECLARE
@@ -302,26 +381,31 @@ BEGIN
         RETURN QUERY
         WITH open AS MATERIALIZED (
             SELECT * FROM daybook.open_items(_org)
-        ), texts AS (
+        ), texts AS MATERIALIZED (
             SELECT o.document_id, o.account_code, o.currency, o.open_amount,
                    string_to_array(daybook.words_of(concat_ws(' / ', d.content ->> 'number', d.content -> 'attributes' ->> 'text',
                        d.content -> 'attributes' ->> 'reference', d.content -> 'attributes' ->> 'end_to_end')), ' ') AS words
               FROM open o JOIN daybook.documents d ON d.org_id = _org AND d.id = o.document_id
              WHERE o.type NOT IN ('invoice', 'credit_note')
         ), named AS (
-            SELECT DISTINCT t.document_id, t.account_code, t.currency, t.open_amount, array_to_string(t.words[f.n:f.n + k.n], ' ') AS number
+            SELECT t.document_id, t.account_code, t.currency, t.open_amount, array_to_string(t.words[f.n:f.n + k.n], ' ') AS number
               FROM texts t
              CROSS JOIN LATERAL generate_series(1, least(cardinality(t.words), 100)) AS f (n)
              CROSS JOIN generate_series(0, 4) AS k (n)
              WHERE f.n + k.n <= cardinality(t.words)
-        ), pairs AS (
-            SELECT n.document_id, o.document_id AS other_id, n.account_code, n.currency, abs(n.open_amount) AS amount,
-                   count(*) OVER (PARTITION BY n.document_id, n.account_code, n.currency) AS others,
-                   count(*) OVER (PARTITION BY o.document_id, o.account_code, o.currency) AS ones
+        ), numbers AS MATERIALIZED (
+            SELECT o.document_id, o.account_code, o.currency, o.open_amount, daybook.words_of(o.number) AS number
+              FROM open o WHERE o.type IN ('invoice', 'credit_note', 'journal') AND octet_length(o.number) >= 3
+        ), found AS (
+            SELECT DISTINCT n.document_id, o.document_id AS other_id, n.account_code, n.currency, abs(n.open_amount) AS amount
               FROM named n
-              JOIN open o ON o.account_code = n.account_code AND o.currency = n.currency AND o.open_amount = -n.open_amount
-               AND daybook.words_of(o.number) = n.number AND o.document_id <> n.document_id
-             WHERE octet_length(n.number) >= 3 AND o.type IN ('invoice', 'credit_note', 'journal')
+              JOIN numbers o ON o.account_code = n.account_code AND o.currency = n.currency AND o.open_amount = -n.open_amount
+               AND o.number = n.number AND o.document_id <> n.document_id
+             WHERE octet_length(n.number) >= 3
+        ), pairs AS (
+            SELECT f.*, count(*) OVER (PARTITION BY f.document_id, f.account_code, f.currency) AS others,
+                   count(*) OVER (PARTITION BY f.other_id, f.account_code, f.currency) AS ones
+              FROM found f
         )
         SELECT p.document_id, p.other_id, p.account_code, p.currency, p.amount FROM pairs p WHERE p.others = 1 AND p.ones = 1;
     ELSIF rule = 'reference' THEN
@@ -335,6 +419,10 @@ BEGIN
         ), found AS (
             SELECT r.*, d.id AS other_id, true AS by_id, d.content ->> 'counterparty' AS party
               FROM refers r JOIN daybook.documents d ON d.org_id = _org AND d.id = r.name
+             UNION ALL
+            SELECT r.*, d.id, true, d.content ->> 'counterparty'
+              FROM refers r JOIN daybook.posted_elsewhere p ON p.org_id = _org AND p.document_id = r.name AND p.next <> 'full'
+              JOIN daybook.documents d ON d.org_id = _org AND d.id = p.open_item
              UNION ALL
             SELECT r.*, d.id, false, d.content ->> 'counterparty'
               FROM refers r JOIN daybook.documents d ON d.org_id = _org AND d.content ->> 'number' = r.name
@@ -371,12 +459,32 @@ BEGIN
     END IF;
     PERFORM pg_advisory_xact_lock(daybook.lock_class('reconciliations'), hashtext(match_open_items.org_id));
     FOREACH matched_by IN ARRAY coalesce(rules, '{}') LOOP
-        FOR document_id, other_id, account_code, currency, amount IN
-            SELECT m.document_id, m.other_id, m.account_code, m.currency, m.amount
-              FROM daybook.matching_items(match_open_items.org_id, match_open_items.matched_by) m ORDER BY 1, 2, 3, 4
+        -- Nearly all pairs are of two documents that are in no group and no other pair: their groups
+        -- are made at once.
+        FOR document_id, other_id, account_code, currency, amount, group_id IN
+            WITH pairs AS MATERIALIZED (
+                SELECT row_number() OVER () AS n, m.* FROM daybook.matching_items(match_open_items.org_id, match_open_items.matched_by) m
+            ), ends AS (
+                SELECT p.n, p.document_id AS id FROM pairs p UNION ALL SELECT p.n, p.other_id FROM pairs p
+            ), shared AS (
+                SELECT e.n, count(*) OVER (PARTITION BY e.id) > 1 OR r.document_id IS NOT NULL AS shared
+                  FROM ends e
+                  LEFT JOIN daybook.reconciled r ON r.org_id = match_open_items.org_id AND r.document_id = e.id
+            ), alone AS MATERIALIZED (
+                SELECT a.n, nextval('daybook.reconciled_group_seq') AS group_id
+                  FROM (SELECT s.n FROM shared s GROUP BY s.n HAVING NOT bool_or(s.shared)) a
+            ), made AS (
+                INSERT INTO daybook.reconciled (org_id, document_id, group_id, matched_by, actor)
+                SELECT match_open_items.org_id, e.id, a.group_id, match_open_items.matched_by, match_open_items.actor
+                  FROM alone a JOIN ends e ON e.n = a.n
+            )
+            SELECT p.document_id, p.other_id, p.account_code, p.currency, p.amount, a.group_id
+              FROM pairs p LEFT JOIN alone a ON a.n = p.n ORDER BY 1, 2, 3, 4
         LOOP
-            group_id := daybook.link_documents(match_open_items.org_id, match_open_items.document_id, match_open_items.other_id,
-                match_open_items.matched_by, match_open_items.actor);
+            IF group_id IS NULL THEN
+                group_id := daybook.link_documents(match_open_items.org_id, match_open_items.document_id, match_open_items.other_id,
+                    match_open_items.matched_by, match_open_items.actor);
+            END IF;
             RETURN NEXT;
         END LOOP;
     END LOOP;
@@ -552,5 +660,8 @@ DROP FUNCTION daybook.exchange_booked, daybook.exchange_differences;
 DROP FUNCTION daybook.counterparty_statement, daybook.ageing;
 DROP FUNCTION daybook.match_open_items_job, daybook.match_open_items, daybook.matching_items, daybook.link_documents, daybook.words_of;
 DROP FUNCTION daybook.unreconcile, daybook.reconcile, daybook.items_of_document, daybook.open_items, daybook.items_until;
+DROP TRIGGER open_item_deleted ON daybook.documents;
+DROP TRIGGER open_item_removed ON daybook.documents;
+DROP FUNCTION daybook.open_item_ends, daybook.stand_for_documents, daybook.open_item_of;
 DROP TABLE daybook.rates, daybook.reconciled;
 DROP FUNCTION daybook.day_of, daybook.minor_digits;

@@ -37,9 +37,11 @@ type PostedElsewhere struct {
 	System string `gorm:"column:system" json:"system"`
 	// LeftVersion is the version up to which a person decided that Daybook posts nothing; nil: no
 	// such decision.
-	LeftVersion *int64    `gorm:"column:left_version" json:"left_version,omitempty"`
-	CreatedAt   time.Time `gorm:"column:created_at" json:"created_at"`
-	UpdatedAt   time.Time `gorm:"column:updated_at" json:"updated_at"`
+	LeftVersion *int64 `gorm:"column:left_version" json:"left_version,omitempty"`
+	// OpenItem is the document that stands for it here, with what was open of it; nil: none does.
+	OpenItem  *string   `gorm:"column:open_item" json:"open_item,omitempty"`
+	CreatedAt time.Time `gorm:"column:created_at" json:"created_at"`
+	UpdatedAt time.Time `gorm:"column:updated_at" json:"updated_at"`
 }
 
 // TableName implements GORM's Tabler.

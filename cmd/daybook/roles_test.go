@@ -152,7 +152,7 @@ func mainPaths(task, dir string) []inRole {
 		{args: strings.Fields("import hledger - --org acme"), stdin: "2026-01-01 opening\n  a:1200  5.00 EUR\n  e:4400\n"},
 		{
 			args:  strings.Fields("import opening - --against 4400 --reason opening --org acme"),
-			stdin: "account,number,issue_date,amount,currency\n1200,17,2026-01-01,1.00,EUR\n",
+			stdin: "account,number,issue_date,amount,currency,document\n1200,17,2026-01-01,1.00,EUR,old\n",
 		},
 		line("import list"), line("import undo 1"),
 		line("journal put --org acme --date 2026-03-01 --reason rent --id rent --currency EUR 1200=5.00 4400=-5.00"),

@@ -291,6 +291,20 @@ WITH looked AS MATERIALIZED (
 )
 SELECT coalesce((SELECT max(document_id) FROM looked), ''), jsonb_build_object('import_documents', (SELECT count(*) FROM formers))`
 
+// eraseReasons erases why documents are in a group, and who put them there. The groups stay.
+const eraseReasons = `
+WITH looked AS MATERIALIZED (
+    SELECT r.document_id
+      FROM daybook.reconciled r
+     WHERE r.org_id = @org AND (@document = '' OR r.document_id = @document) AND r.document_id > @behind AND (r.reason NOT IN ('', '[erased]') OR r.actor <> '[erased]')
+     ORDER BY r.document_id
+     LIMIT @batch
+), reasons AS (
+    UPDATE daybook.reconciled r SET reason = CASE r.reason WHEN '' THEN '' ELSE '[erased]' END, actor = '[erased]'
+      FROM looked l WHERE r.org_id = @org AND r.document_id = l.document_id RETURNING 1
+)
+SELECT coalesce((SELECT max(document_id) FROM looked), ''), jsonb_build_object('reconciled', (SELECT count(*) FROM reasons))`
+
 // EraseStep is the statement that erases the next rows of one kind. It returns the last that it has
 // looked at, or nothing when it has looked at all, and the rows by table.
 type EraseStep string
@@ -303,7 +317,7 @@ func EraseSteps(s EraseScope) []EraseStep {
 		steps = append(steps, eraseRest)
 	}
 	if s.Kind == "" || s.Document() != "" {
-		steps = append(steps, eraseAccounting, eraseFormers)
+		steps = append(steps, eraseAccounting, eraseFormers, eraseReasons)
 	}
 	return steps
 }

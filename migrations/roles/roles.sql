@@ -106,7 +106,8 @@ GRANT DELETE ON daybook.queues TO daybook_operator, daybook_server;
 GRANT INSERT (id, name), UPDATE (name, source, hooks, updated_at) ON daybook.organizations TO daybook_domain;
 
 -- A person decides about what another system has posted; what it has posted is recorded by the
--- owner (daybook adopt).
+-- owner (daybook adopt), or with the open items that stand for it.
+GRANT EXECUTE ON FUNCTION daybook.stand_for_documents TO daybook_domain;
 GRANT UPDATE (next, entries, document_version, left_version, updated_at) ON daybook.posted_elsewhere TO daybook_domain;
 
 -- The worker leases and completes, posts and logs. Its handlers ask for more work, and clean up

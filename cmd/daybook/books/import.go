@@ -63,6 +63,8 @@ type ImportItem struct {
 	name string
 	// text is the document's content as it is stored; empty until it is encoded.
 	text string
+	// standsFor is the document of another system that an open item stands for; empty: none.
+	standsFor string
 }
 
 // Importer writes documents side by side, many in a transaction.
@@ -293,6 +295,9 @@ func (i *Importer) write(ctx context.Context, items []ImportItem) ([]ledgerdb.Pu
 			return err
 		}
 		if puts, err = ledgerdb.PutImported(ctx, tx, docs); err != nil {
+			return err
+		}
+		if err = standFor(ctx, tx, items); err != nil {
 			return err
 		}
 		var jobs []queue.AccountingJob

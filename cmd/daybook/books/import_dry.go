@@ -77,6 +77,9 @@ func (i *Importer) try(ctx context.Context, items []ImportItem, docs []ledgerdb.
 		if puts, err = ledgerdb.PutDocuments(ctx, tx, docs, true); err != nil {
 			return err
 		}
+		if err = standFor(ctx, tx, items); err != nil {
+			return err
+		}
 		for n, item := range items {
 			org := item.Document.OrgID
 			if _, ok := trials[org]; !ok && puts[n].Result != ledgerdb.PutUnchanged {

@@ -2,13 +2,16 @@ package books
 
 import (
 	"cmp"
+	"context"
 	"io"
 	"iter"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/spf13/cobra"
 
 	"github.com/daybook-dev/daybook/cmd/daybook/cli"
 	"github.com/daybook-dev/daybook/internal/moving/importer"
+	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
 )
 
 func importOpeningCommand(a *cli.App) *cobra.Command {
@@ -18,8 +21,9 @@ func importOpeningCommand(a *cli.App) *cobra.Command {
 		Use:   "opening PATH…|- --against ACCOUNT --reason TEXT --org ORG",
 		Short: "Import the open items of another system as opening balances",
 		Long: "Imports open items from CSV whose first line names its columns: account, number, issue_date, amount, currency and,\n" +
-			"optionally, counterparty and due_date. Each line is a document that posts its amount, a debit positive, to its account,\n" +
-			"and the other side to --against. It is an open item, which payments are matched with.",
+			"optionally, counterparty, due_date and document. Each line is a document that posts its amount, a debit positive, to its\n" +
+			"account, and the other side to --against. It is an open item, which payments are matched with. The column document is the\n" +
+			"id of the document that the item stands for: imported later, that one is not posted again.",
 		Example: "  daybook import opening open-items.csv --against 9000 --reason 'opening balances 2026' --org acme",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -38,4 +42,16 @@ func importOpeningCommand(a *cli.App) *cobra.Command {
 		_ = command.MarkFlagRequired(name)
 	}
 	return command
+}
+
+// standFor puts on record which documents open items stand for.
+func standFor(ctx context.Context, tx pgx.Tx, items []ImportItem) error {
+	var of []ledgerdb.StandsFor
+	for i := range items {
+		if items[i].standsFor != "" {
+			d := &items[i].Document
+			of = append(of, ledgerdb.StandsFor{OrgID: d.OrgID, OpenItem: d.ID, DocumentID: items[i].standsFor})
+		}
+	}
+	return ledgerdb.StandForDocuments(ctx, tx, of)
 }

@@ -88,7 +88,7 @@ func feedLines(
 			continue
 		}
 		source := fmt.Sprintf("%s: line %d: document %s", name, d.Line, d.Document.ID)
-		if err := put(ImportItem{Source: source, Document: d.Document, File: name, line: d.Line}); err != nil {
+		if err := put(ImportItem{Source: source, Document: d.Document, File: name, line: d.Line, standsFor: d.StandsFor}); err != nil {
 			return err
 		}
 	}

@@ -25,6 +25,9 @@ func ElsewhereFields(e *models.PostedElsewhere) Fields {
 			fmt.Sprintf("up to version %d a person decided that Daybook posts nothing", *e.LeftVersion),
 		})
 	}
+	if e.OpenItem != nil {
+		lines = append(lines, [2]string{"", "what was open of it there is open here as " + *e.OpenItem})
+	}
 	var entries []models.EntryElsewhere
 	if e.Entries == nil || json.Unmarshal(e.Entries, &entries) != nil {
 		return append(lines, [2]string{"", "its entries there are not known"})

@@ -33,6 +33,8 @@ type record struct {
 type LineDocument struct {
 	Line     int
 	Document models.Document
+	// StandsFor is the document of another system that an open item stands for; empty: none.
+	StandsFor string
 }
 
 // NDJSON reads documents in Daybook's own format, one JSON object a line; empty lines are skipped.
@@ -61,7 +63,7 @@ func NDJSON(r io.Reader) iter.Seq2[LineDocument, error] {
 			if err != nil {
 				err = fmt.Errorf("line %d: %w", number, err)
 			}
-			if !yield(LineDocument{number, doc}, err) {
+			if !yield(LineDocument{Line: number, Document: doc}, err) {
 				return
 			}
 		}

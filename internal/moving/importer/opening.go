@@ -8,6 +8,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/daybook-dev/daybook/internal/text/bom"
 	"github.com/daybook-dev/daybook/models"
@@ -22,13 +23,14 @@ type OpeningOptions struct {
 }
 
 // openingColumns are the columns of a file of open items, in any order; the first five are required.
-var openingColumns = []string{"account", "number", "issue_date", "amount", "currency", "counterparty", "due_date"}
+var openingColumns = []string{"account", "number", "issue_date", "amount", "currency", "counterparty", "due_date", "document"}
 
 // Opening reads the open items of another system from CSV whose first line names its columns:
-// account, number, issue_date, amount, currency, and optionally counterparty and due_date. Each line
-// is a document that posts its amount (debits positive, with the decimals of the currency) to its
-// account, and the other side to one account for all. Its id is made of account, number and
-// counterparty, so that a file can be imported again.
+// account, number, issue_date, amount, currency, and optionally counterparty, due_date and document,
+// the id of the document that the item stands for. Each line is a document that posts its amount
+// (debits positive, with the decimals of the currency) to its account, and the other side to one
+// account for all. Its id is made of account, number and counterparty, so that a file can be
+// imported again.
 //
 // A line that is wrong yields an error that names it and wraps ErrInvalid; reading goes on.
 func Opening(r io.Reader, o OpeningOptions) iter.Seq2[LineDocument, error] {
@@ -48,7 +50,7 @@ func Opening(r io.Reader, o OpeningOptions) iter.Seq2[LineDocument, error] {
 		}
 		if err != nil || slices.ContainsFunc(openingColumns[:5], func(c string) bool { return !slices.Contains(head, c) }) {
 			yield(LineDocument{}, invalid("the first line must name the columns account, number, issue_date, amount and currency, "+
-				"and may name counterparty and due_date"))
+				"and may name counterparty, due_date and document"))
 			return
 		}
 		for {
@@ -59,7 +61,7 @@ func Opening(r io.Reader, o OpeningOptions) iter.Seq2[LineDocument, error] {
 			line := LineDocument{}
 			if err == nil {
 				line.Line, _ = reader.FieldPos(0)
-				line.Document, err = o.document(head, row)
+				line.Document, line.StandsFor, err = o.document(head, row)
 			} else if parse, ok := errors.AsType[*csv.ParseError](err); ok {
 				line.Line, err = parse.StartLine, invalid("%v", parse.Err)
 			} else {
@@ -76,49 +78,51 @@ func Opening(r io.Reader, o OpeningOptions) iter.Seq2[LineDocument, error] {
 	}
 }
 
-// document is the journal of one line.
-func (o OpeningOptions) document(head, row []string) (models.Document, error) {
+// document is the journal of one line, and the id of the document that it stands for.
+func (o OpeningOptions) document(head, row []string) (doc models.Document, standsFor string, err error) {
 	cell := func(column string) string {
 		if i := slices.Index(head, column); i >= 0 {
 			return strings.Clone(strings.TrimSpace(row[i]))
 		}
 		return ""
 	}
-	doc := models.Document{
+	doc = models.Document{
 		OrgID: o.Org, Type: models.DocumentJournal, Direction: models.DirectionOut, Currency: cell("currency"),
 		Content: models.Content{
 			Number: cell("number"), Counterparty: cell("counterparty"), Source: "opening",
 			Journal: &models.Journal{Reason: o.Reason, By: o.By},
 		},
 	}
-	account := cell("account")
+	account, standsFor := cell("account"), cell("document")
 	if account == "" || doc.Content.Number == "" {
-		return doc, invalid("the account or the number is missing")
+		return doc, "", invalid("the account or the number is missing")
 	}
-	var err error
 	if doc.IssueDate, err = models.ParseDate(cell("issue_date")); err != nil {
-		return doc, invalid("issue_date: %v", err)
+		return doc, "", invalid("issue_date: %v", err)
 	}
 	if due := cell("due_date"); due != "" {
 		if doc.Content.DueDate, err = models.ParseDate(due); err != nil {
-			return doc, invalid("due_date: %v", err)
+			return doc, "", invalid("due_date: %v", err)
 		}
 	}
 	exact, err := decimal(cell("amount")).rat()
 	if err != nil {
-		return doc, err
+		return doc, "", err
 	}
 	amount, err := wholeMinor(exact, doc.Currency)
 	if err != nil {
-		return doc, err
+		return doc, "", err
 	}
 	if amount == 0 {
-		return doc, invalid("the amount is zero: it is not open")
+		return doc, "", invalid("the amount is zero: it is not open")
 	}
 	doc.Content.Journal.Entries = []models.JournalEntry{{Account: account, Amount: amount}, {Account: o.Against, Amount: -amount}}
 	doc.ID = "opening:" + strings.Join([]string{account, doc.Content.Number, doc.Content.Counterparty}, "/")
 	if len(doc.ID) > maxIDBytes {
 		doc.ID = "opening:" + hashedID([]byte(doc.ID))
 	}
-	return doc, Validate(doc)
+	if len(standsFor) > maxIDBytes || !utf8.ValidString(standsFor) || strings.ContainsRune(standsFor, 0) || standsFor == doc.ID {
+		return doc, "", invalid("document: %.40q is no id of a document", standsFor)
+	}
+	return doc, standsFor, Validate(doc)
 }

@@ -45,6 +45,11 @@ func TestOpening(t *testing.T) {
 	} {
 		assert.Contains(t, got[i+2], says)
 	}
+	for d, err := range importer.Opening(strings.NewReader("document,account,number,issue_date,amount,currency\n old 17 ,1200,17,2025-12-01,1,EUR\n"),
+		importer.OpeningOptions{Org: "acme", By: "Bo", Reason: "opening balances", Against: "9000"}) {
+		assert.NoError(t, err)
+		assert.Equal(t, "old 17", d.StandsFor)
+	}
 	for _, file := range []string{"", "account,number\n", "account,number,issue_date,amount,currency,what\n"} {
 		assert.Contains(t, opened(file)[0], "the first line must name", file)
 	}

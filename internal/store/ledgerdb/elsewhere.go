@@ -86,3 +86,21 @@ SELECT '', 'not elsewhere' WHERE EXISTS (SELECT FROM job) AND NOT EXISTS (SELECT
 	}
 	return r, nil
 }
+
+// StandsFor says that an imported open item stands for a document of another system.
+type StandsFor struct{ OrgID, OpenItem, DocumentID string }
+
+// StandForDocuments puts on record for which documents open items stand: they are not posted when
+// they are imported later. A document that is posted already, or has another open item, is refused
+// (store.ErrInvalid), which ends the caller's transaction.
+func StandForDocuments(ctx context.Context, tx pgx.Tx, of []StandsFor) error {
+	if len(of) == 0 {
+		return nil
+	}
+	var orgs, items, documents []string
+	for _, s := range of {
+		orgs, items, documents = append(orgs, s.OrgID), append(items, s.OpenItem), append(documents, s.DocumentID)
+	}
+	_, err := tx.Exec(ctx, `SELECT daybook.stand_for_documents($1, $2, $3)`, orgs, items, documents)
+	return store.Wrap("say which documents the open items stand for", err)
+}

@@ -99,7 +99,7 @@ func GroupOf(ctx context.Context, q store.Querier, org string, group int64, docu
 SELECT document_id, group_id, matched_by, reason, actor, created_at
   FROM daybook.reconciled
  WHERE org_id = $1
-   AND group_id = CASE WHEN $2::bigint > 0 THEN $2::bigint ELSE (SELECT r.group_id FROM daybook.reconciled r WHERE r.org_id = $1 AND r.document_id = $3) END
+   AND group_id = CASE WHEN $2::bigint > 0 THEN $2::bigint ELSE (SELECT r.group_id FROM daybook.reconciled r WHERE r.org_id = $1 AND r.document_id = daybook.open_item_of($1, $3)) END
  ORDER BY created_at, document_id`
 	list, err := store.Collect(ctx, q, func(row pgx.CollectableRow) (r models.Reconciled, err error) {
 		return r, row.Scan(&r.DocumentID, &r.GroupID, &r.MatchedBy, &r.Reason, &r.Actor, &r.CreatedAt)
