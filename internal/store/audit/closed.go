@@ -58,7 +58,7 @@ WITH days AS (
      GROUP BY 1, 2, 3, 4
     HAVING sum(x.stated) <> sum(x.posted)
 ), unchanged AS MATERIALIZED (
-    SELECT i.org_id, i.starts_on, i.id, i.document_id, d.currency, d.type, d.direction, d.content
+    SELECT i.org_id, i.starts_on, i.id, i.document_id, d.currency, d.type, d.direction, d.content -> 'taxes' AS taxes
       FROM impacts i JOIN daybook.documents d ON d.org_id = i.org_id AND d.id = i.document_id
      WHERE i.kind = 'post' AND i.entry_count > 0 AND d.accounting_ready_version = i.document_version AND greatest(d.created_at, d.updated_at) <= i.created_at
        AND NOT EXISTS (SELECT FROM daybook.impacts x WHERE x.org_id = i.org_id AND x.document_id = i.document_id AND x.previous_seq = i.seq)
@@ -68,7 +68,7 @@ WITH days AS (
                    coalesce((t.value ->> 'base')::numeric, 0) * s.sign AS base, coalesce((t.value ->> 'amount')::numeric, 0) * s.sign AS tax
               FROM unchanged u
              CROSS JOIN LATERAL (SELECT CASE WHEN u.type IN ('credit_note', 'refund') THEN -1 ELSE 1 END) AS s (sign)
-             CROSS JOIN LATERAL jsonb_array_elements(CASE jsonb_typeof(u.content -> 'taxes') WHEN 'array' THEN u.content -> 'taxes' END) t
+             CROSS JOIN LATERAL jsonb_array_elements(CASE jsonb_typeof(u.taxes) WHEN 'array' THEN u.taxes END) t
              UNION ALL
             SELECT u.org_id, u.starts_on, u.document_id, t.currency, t.direction = 'out', -t.base, -t.tax
               FROM unchanged u JOIN daybook.closed_taxes t ON t.impact_id = u.id) x
