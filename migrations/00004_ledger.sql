@@ -311,5 +311,5 @@ CREATE TRIGGER documents_continue_versions BEFORE INSERT ON daybook.documents
 DROP TRIGGER documents_continue_versions ON daybook.documents;
 DROP FUNCTION daybook.continue_versions;
 DROP TABLE daybook.confirmations, daybook.entries, daybook.impacts;
-DROP FUNCTION daybook.check_impacts, daybook.check_entries, daybook.states_amount;
+DROP FUNCTION daybook.check_impacts, daybook.check_entries, daybook.states_amount, daybook.stated_amount;
 DROP TYPE daybook.impact_kind, daybook.entry_side;
