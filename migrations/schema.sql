@@ -4386,15 +4386,18 @@ BEGIN
          WHERE t.impact_id = i.id AND i.org_id = _org AND i.posting_date BETWEEN span.starts_on AND span.ends_on
            AND NOT EXISTS (SELECT FROM daybook.impacts x WHERE x.org_id = _org AND x.document_id = i.document_id AND x.seq = i.seq + 1);
         INSERT INTO daybook.closed_taxes (impact_id, currency, direction, country, category, code, rate, base, tax)
-        SELECT l.impact_id, l.currency, l.direction, l.country, l.category, l.code, l.rate, l.base, l.tax
-          FROM daybook.live_taxes(_org, span.starts_on, span.ends_on) l;
-        INSERT INTO daybook.closed_tax_sums (org_id, starts_on, currency, direction, country, category, code, rate, documents, base, tax)
-        SELECT _org, span.starts_on, s.currency, s.direction, s.country, s.category, s.code, s.rate, sum(s.documents), sum(s.base), sum(s.tax)
-          FROM daybook.stated_taxes(_org, span.starts_on, span.ends_on) s
-         GROUP BY s.currency, s.direction, s.country, s.category, s.code, s.rate;
+        SELECT r.impact_id, r.currency, r.direction, r.country, r.category, r.code, r.rate, r.base, r.tax
+          FROM daybook.read_taxes(_org, span.starts_on, span.ends_on, '{}', true, false) r;
+        WITH read AS MATERIALIZED (
+            SELECT * FROM daybook.read_taxes(_org, span.starts_on, span.ends_on, daybook.tax_accounts(_org), false, true)
+        ), sums AS (
+            INSERT INTO daybook.closed_tax_sums (org_id, starts_on, currency, direction, country, category, code, rate, documents, base, tax)
+            SELECT _org, span.starts_on, r.currency, r.direction, r.country, r.category, r.code, r.rate, r.documents, r.base, r.tax
+              FROM read r WHERE r.kind = 'stated'
+        )
         INSERT INTO daybook.closed_tax_differences (org_id, starts_on, document_id, currency, stated, posted)
-        SELECT _org, span.starts_on, d.document_id, d.currency, d.stated, d.posted
-          FROM daybook.plain_tax_differences(_org, span.starts_on, span.ends_on) d;
+        SELECT _org, span.starts_on, r.document_id, r.currency, r.tax, r.posted
+          FROM read r WHERE r.kind = 'document';
     END LOOP;
 END
 $$;
@@ -4638,35 +4641,6 @@ BEGIN
       FROM unnest(ARRAY[one, other]) AS u (id)
         ON CONFLICT ON CONSTRAINT reconciled_pkey DO NOTHING;
     RETURN target;
-END
-$$;
-
--- Name: live_taxes(text, date, date); Type: FUNCTION; Schema: daybook; Owner: -
-
-CREATE FUNCTION daybook.live_taxes(org_id text, from_day date, to_day date) RETURNS TABLE(document_id text, impact_id bigint, currency text, direction text, country text, category text, code text, rate numeric, base numeric, tax numeric)
-    LANGUAGE plpgsql STABLE
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    SET plan_cache_mode TO 'force_custom_plan'
-    SET jit TO 'off'
-    SET random_page_cost TO '1.1'
-    SET work_mem TO '64MB'
-    SET enable_sort TO 'off'
-    AS $$
-#variable_conflict use_column
-BEGIN
-    RETURN QUERY
-    SELECT i.document_id, i.id, d.currency,
-           CASE WHEN d.type <> 'payment' THEN d.direction WHEN d.direction = 'in' THEN 'out' ELSE 'in' END,
-           coalesce(d.content ->> 'country', ''), coalesce(t.value ->> 'category', ''), coalesce(t.value ->> 'code', ''),
-           trim_scale(coalesce((t.value ->> 'rate')::numeric, (t.value ->> 'rate_bp')::numeric / 100, 0)),
-           sum(CASE WHEN d.type IN ('credit_note', 'refund') THEN -1 ELSE 1 END * coalesce((t.value ->> 'base')::numeric, 0)),
-           sum(CASE WHEN d.type IN ('credit_note', 'refund') THEN -1 ELSE 1 END * coalesce((t.value ->> 'amount')::numeric, 0))
-      FROM daybook.impacts i
-      JOIN daybook.documents d ON d.org_id = i.org_id AND d.id = i.document_id
-     CROSS JOIN LATERAL jsonb_array_elements(CASE jsonb_typeof(d.content -> 'taxes') WHEN 'array' THEN d.content -> 'taxes' END) t
-     WHERE i.org_id = live_taxes.org_id AND i.posting_date BETWEEN from_day AND to_day AND i.kind = 'post' AND i.entry_count > 0
-       AND NOT EXISTS (SELECT FROM daybook.impacts x WHERE x.org_id = i.org_id AND x.document_id = i.document_id AND x.seq = i.seq + 1)
-     GROUP BY 1, 2, 3, 4, 5, 6, 7, 8;
 END
 $$;
 
@@ -5662,35 +5636,6 @@ BEGIN
 END
 $$;
 
--- Name: plain_tax_differences(text, date, date); Type: FUNCTION; Schema: daybook; Owner: -
-
-CREATE FUNCTION daybook.plain_tax_differences(org_id text, from_day date, to_day date) RETURNS TABLE(document_id text, currency text, stated numeric, posted numeric)
-    LANGUAGE plpgsql STABLE
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    SET plan_cache_mode TO 'force_custom_plan'
-    SET jit TO 'off'
-    SET random_page_cost TO '1.1'
-    SET work_mem TO '64MB'
-    SET enable_sort TO 'off'
-    AS $$
-#variable_conflict use_column
-DECLARE
-    _org   CONSTANT text := plain_tax_differences.org_id;
-    _codes CONSTANT text[] := daybook.tax_accounts(_org);
-BEGIN
-    RETURN QUERY
-    SELECT x.document_id, x.currency, sum(x.stated), sum(x.posted)
-      FROM (SELECT s.document_id, s.currency, CASE s.direction WHEN 'out' THEN s.tax ELSE -s.tax END AS stated, 0 AS posted
-              FROM daybook.stated_taxes(_org, from_day, to_day) s
-             UNION ALL
-            SELECT i.document_id, e.currency, 0, CASE e.side WHEN 'credit' THEN e.amount_minor ELSE -e.amount_minor END
-              FROM daybook.impacts i JOIN daybook.entries e ON e.impact_id = i.id
-             WHERE i.org_id = _org AND i.posting_date BETWEEN from_day AND to_day AND e.account_code = ANY (_codes)) x
-     GROUP BY 1, 2
-    HAVING sum(x.stated) <> sum(x.posted);
-END
-$$;
-
 -- Name: put_step(text, boolean, text, integer, integer, jsonb, boolean, integer, double precision, boolean); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.put_step(job_id text, awaited boolean, name text, place integer, attempt integer, result jsonb, done boolean, round integer, took double precision, again boolean) RETURNS boolean
@@ -5832,6 +5777,111 @@ CREATE FUNCTION daybook.queue_uncounted(queue text) RETURNS boolean
 BEGIN
     RETURN (SELECT CASE WHEN u.paused_at IS NULL THEN num_nonnulls(u.max_parallel, u.rate, u.per_process) = 0 END
               FROM (SELECT) AS one LEFT JOIN daybook.queues u ON u.name = queue_uncounted.queue);
+END
+$$;
+
+-- Name: read_taxes(text, date, date, text[], boolean, boolean); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.read_taxes(org_id text, from_day date, to_day date, accounts text[], by_impact boolean, by_document boolean) RETURNS TABLE(kind text, impact_id bigint, document_id text, account_code text, currency text, direction text, country text, category text, code text, rate numeric, documents bigint, base numeric, tax numeric, posted numeric)
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET plan_cache_mode TO 'force_custom_plan'
+    SET jit TO 'off'
+    SET random_page_cost TO '1.1'
+    SET work_mem TO '64MB'
+    SET enable_sort TO 'off'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    _org   CONSTANT text := read_taxes.org_id;
+    _kept  CONSTANT boolean := NOT by_impact AND EXISTS (SELECT FROM daybook.closed_sum_spans k WHERE k.org_id = _org AND from_day BETWEEN k.starts_on AND k.ends_on);
+    _first bigint;
+    _last  bigint;
+    _n     bigint;
+    _first_document text;
+    _last_document  text;
+    _dense boolean;
+BEGIN
+    SELECT min(i.id + 0), max(i.id + 0), min(i.document_id), max(i.document_id), count(*) INTO _first, _last, _first_document, _last_document, _n
+      FROM daybook.impacts i WHERE i.org_id = _org AND i.posting_date BETWEEN from_day AND to_day;
+    IF _n = 0 THEN
+        RETURN;
+    END IF;
+    _dense := _last - _first < 4 * _n;
+    RETURN QUERY
+    WITH reversals AS NOT MATERIALIZED (
+        SELECT r.id, r.document_id, r.seq, r.posting_date FROM daybook.impacts r WHERE r.org_id = _org AND r.kind = 'reverse'
+    ), span AS MATERIALIZED (
+        SELECT i.id, i.document_id, i.kind = 'post' AND i.entry_count > 0 AND r.seq IS NULL AS live, r.seq IS NOT NULL AS reversed
+          FROM daybook.impacts i LEFT JOIN reversals r ON r.document_id = i.document_id AND r.seq = i.seq + 1
+         WHERE i.org_id = _org AND i.posting_date BETWEEN from_day AND to_day
+    ), live AS MATERIALIZED (
+        SELECT i.id, i.document_id, d.currency, CASE WHEN d.type <> 'payment' THEN d.direction WHEN d.direction = 'in' THEN 'out' ELSE 'in' END AS direction,
+               CASE WHEN d.type IN ('credit_note', 'refund') THEN -1 ELSE 1 END AS sign, coalesce(d.content ->> 'country', '') AS country,
+               d.content -> 'taxes' AS taxes
+          FROM span i JOIN daybook.documents d ON d.org_id = _org AND d.id = i.document_id AND d.id BETWEEN _first_document AND _last_document
+         WHERE NOT _kept AND i.live
+    ), members AS NOT MATERIALIZED (
+        SELECT l.id, l.document_id, l.currency, l.direction, l.country, l.sign, l.taxes -> 0 AS t, true AS single
+          FROM live l
+         WHERE CASE jsonb_typeof(l.taxes) WHEN 'array' THEN jsonb_array_length(l.taxes) = 1 END
+         UNION ALL
+        SELECT l.id, l.document_id, l.currency, l.direction, l.country, l.sign, jsonb_array_elements(l.taxes), false
+          FROM live l
+         WHERE CASE jsonb_typeof(l.taxes) WHEN 'array' THEN jsonb_array_length(l.taxes) > 1 END
+    ), taxes AS NOT MATERIALIZED (
+        SELECT m.id, m.document_id, m.currency, m.direction, m.country, m.single, coalesce(m.t ->> 'category', '') AS category, coalesce(m.t ->> 'code', '') AS code,
+               trim_scale(coalesce((m.t ->> 'rate')::numeric, (m.t ->> 'rate_bp')::numeric / 100, 0)) AS rate,
+               m.sign * coalesce((m.t ->> 'base')::numeric, 0) AS base, m.sign * coalesce((m.t ->> 'amount')::numeric, 0) AS tax
+          FROM members m
+    ), stated AS MATERIALIZED (
+        SELECT t.id, t.document_id, t.currency, t.direction, t.country, t.category, t.code, t.rate, 1 AS documents, t.base, t.tax
+          FROM taxes t WHERE t.single
+         UNION ALL
+        SELECT t.id, t.document_id, t.currency, t.direction, t.country, t.category, t.code, t.rate, 1, sum(t.base), sum(t.tax)
+          FROM taxes t WHERE NOT t.single GROUP BY 1, 2, 3, 4, 5, 6, 7, 8
+         UNION ALL
+        SELECT i.id, i.document_id, k.currency, k.direction, k.country, k.category, k.code, k.rate, 1, k.base, k.tax
+          FROM span i JOIN daybook.closed_taxes k ON k.impact_id = i.id AND k.impact_id BETWEEN _first AND _last
+         WHERE _kept
+         UNION ALL
+        SELECT i.id, i.document_id, k.currency, k.direction, k.country, k.category, k.code, k.rate, 1, k.base, k.tax
+          -- Few are reversed, which PostgreSQL cannot know: each is looked up.
+          FROM span i CROSS JOIN LATERAL (SELECT * FROM daybook.closed_taxes x WHERE x.impact_id = i.id OFFSET 0) k
+         WHERE NOT _kept AND NOT by_impact AND i.reversed
+         UNION ALL
+        SELECT r.id, r.document_id, k.currency, k.direction, k.country, k.category, k.code, k.rate, -1, -k.base, -k.tax
+          FROM reversals r
+          JOIN daybook.impacts p ON p.org_id = _org AND p.document_id = r.document_id AND p.seq = r.seq - 1
+          JOIN daybook.closed_taxes k ON k.impact_id = p.id
+         WHERE r.posting_date BETWEEN from_day AND to_day AND NOT by_impact
+    ), lines AS MATERIALIZED (
+        SELECT e.impact_id, e.account_code, e.currency, CASE e.side WHEN 'credit' THEN e.amount_minor ELSE -e.amount_minor END AS amount
+          FROM daybook.entries e WHERE _dense AND NOT by_impact AND e.impact_id BETWEEN _first AND _last AND e.account_code = ANY (accounts)
+    ), posted AS MATERIALIZED (
+        SELECT i.document_id, l.account_code, l.currency, l.amount FROM lines l JOIN span i ON i.id = l.impact_id
+         UNION ALL
+        SELECT i.document_id, e.account_code, e.currency, CASE e.side WHEN 'credit' THEN e.amount_minor ELSE -e.amount_minor END
+          FROM span i JOIN daybook.entries e ON e.impact_id = i.id
+         WHERE NOT _dense AND NOT by_impact AND e.account_code = ANY (accounts)
+    )
+    SELECT 'impact', s.id, s.document_id, '', s.currency, s.direction, s.country, s.category, s.code, s.rate, 1::bigint, s.base, s.tax, NULL::numeric
+      FROM stated s WHERE by_impact
+     UNION ALL
+    SELECT 'stated', NULL, '', '', s.currency, s.direction, s.country, s.category, s.code, s.rate, sum(s.documents), sum(s.base), sum(s.tax), NULL
+      FROM stated s WHERE NOT by_impact
+     GROUP BY s.currency, s.direction, s.country, s.category, s.code, s.rate
+     UNION ALL
+    SELECT 'posted', NULL, '', p.account_code, p.currency, '', '', '', '', NULL, NULL, NULL, NULL, sum(p.amount)
+      FROM posted p GROUP BY p.account_code, p.currency
+     UNION ALL
+    SELECT 'document', NULL, x.document_id, '', x.currency, '', '', '', '', NULL, NULL, NULL, sum(x.stated), sum(x.posted)
+      FROM (SELECT s.document_id, s.currency, CASE s.direction WHEN 'out' THEN s.tax ELSE -s.tax END AS stated, 0 AS posted FROM stated s
+             UNION ALL
+            SELECT p.document_id, p.currency, 0, p.amount FROM posted p) x
+     WHERE by_document AND NOT by_impact
+     GROUP BY x.document_id, x.currency
+    HAVING sum(x.stated) <> sum(x.posted);
 END
 $$;
 
@@ -6838,40 +6888,6 @@ $_$;
 
 COMMENT ON FUNCTION daybook.stated_amount(content jsonb) IS 'The amount that a document states as a whole, in minor units: its total, what is payable or was paid, or the debits of its journal';
 
--- Name: stated_taxes(text, date, date); Type: FUNCTION; Schema: daybook; Owner: -
-
-CREATE FUNCTION daybook.stated_taxes(org_id text, from_day date, to_day date) RETURNS TABLE(document_id text, currency text, direction text, country text, category text, code text, rate numeric, documents integer, base numeric, tax numeric)
-    LANGUAGE plpgsql STABLE
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    SET plan_cache_mode TO 'force_custom_plan'
-    SET jit TO 'off'
-    SET random_page_cost TO '1.1'
-    SET work_mem TO '64MB'
-    SET enable_sort TO 'off'
-    AS $$
-#variable_conflict use_column
-DECLARE
-    _org CONSTANT text := stated_taxes.org_id;
-    -- The days are of one kept span, or of none.
-    _kept CONSTANT boolean := EXISTS (SELECT FROM daybook.closed_sum_spans k WHERE k.org_id = _org AND from_day BETWEEN k.starts_on AND k.ends_on);
-BEGIN
-    RETURN QUERY
-    SELECT l.document_id, l.currency, l.direction, l.country, l.category, l.code, l.rate, 1, l.base, l.tax
-      FROM daybook.live_taxes(_org, from_day, to_day) l WHERE NOT _kept
-     UNION ALL
-    SELECT i.document_id, k.currency, k.direction, k.country, k.category, k.code, k.rate, 1, k.base, k.tax
-      FROM daybook.impacts i JOIN daybook.closed_taxes k ON k.impact_id = i.id
-     WHERE i.org_id = _org AND i.posting_date BETWEEN from_day AND to_day
-       AND (_kept OR EXISTS (SELECT FROM daybook.impacts x WHERE x.org_id = _org AND x.document_id = i.document_id AND x.seq = i.seq + 1))
-     UNION ALL
-    SELECT r.document_id, k.currency, k.direction, k.country, k.category, k.code, k.rate, -1, -k.base, -k.tax
-      FROM daybook.impacts r
-      JOIN daybook.impacts p ON p.org_id = _org AND p.document_id = r.document_id AND p.seq = r.previous_seq
-      JOIN daybook.closed_taxes k ON k.impact_id = p.id
-     WHERE r.org_id = _org AND r.posting_date BETWEEN from_day AND to_day AND r.kind = 'reverse';
-END
-$$;
-
 -- Name: states_amount(jsonb); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.states_amount(content jsonb) RETURNS boolean
@@ -7224,60 +7240,54 @@ CREATE FUNCTION daybook.vat_differences(org_id text, from_day date DEFAULT NULL:
     LANGUAGE sql STABLE
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
-    WITH span AS (
-        SELECT coalesce(from_day, '-infinity') AS first_day, coalesce(to_day, 'infinity') AS last_day
-    ), kept AS (
-        SELECT k.starts_on, k.ends_on, k.tax_accounts = daybook.tax_accounts(vat_differences.org_id) AS same_accounts
-          FROM span JOIN daybook.closed_sum_spans k ON k.starts_on >= span.first_day AND k.ends_on <= span.last_day
-         WHERE k.org_id = vat_differences.org_id
-    ), parts AS (
-        SELECT u.first_day, u.last_day FROM span CROSS JOIN LATERAL daybook.unkept_parts(vat_differences.org_id, span.first_day, span.last_day) u
-         UNION ALL
-        SELECT kept.starts_on, kept.ends_on FROM kept WHERE NOT kept.same_accounts
-    ), differences AS (
-        SELECT k.document_id, k.currency, k.stated, k.posted
-          FROM kept JOIN daybook.closed_tax_differences k ON k.org_id = vat_differences.org_id AND k.starts_on = kept.starts_on
-         WHERE kept.same_accounts
-         UNION ALL
-        SELECT p.document_id, p.currency, p.stated, p.posted
-          FROM parts CROSS JOIN LATERAL daybook.plain_tax_differences(vat_differences.org_id, parts.first_day, parts.last_day) p
-    )
-    SELECT d.document_id, d.currency, sum(d.stated), sum(d.posted)
-      FROM differences d
-     GROUP BY 1, 2
-    HAVING sum(d.stated) <> sum(d.posted)
-     ORDER BY abs(sum(d.stated) - sum(d.posted)) DESC, 1, 2
+    SELECT r.document_id, r.currency, r.tax, r.posted
+      FROM daybook.vat_report(vat_differences.org_id, from_day, to_day) r
+     WHERE r.kind = 'document'
+     ORDER BY abs(r.tax - r.posted) DESC, 1, 2
 $$;
 
 -- Name: FUNCTION vat_differences(org_id text, from_day date, to_day date); Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON FUNCTION daybook.vat_differences(org_id text, from_day date, to_day date) IS 'Documents whose taxes, as they state them, are not what is posted to accounts with the role tax, in minor units; positive: owed';
 
--- Name: vat_summary(text, date, date); Type: FUNCTION; Schema: daybook; Owner: -
+-- Name: vat_report(text, date, date, integer); Type: FUNCTION; Schema: daybook; Owner: -
 
-CREATE FUNCTION daybook.vat_summary(org_id text, from_day date DEFAULT NULL::date, to_day date DEFAULT NULL::date) RETURNS TABLE(kind text, currency text, direction text, country text, category text, code text, rate numeric, account_code text, name text, documents bigint, base numeric, tax numeric)
+CREATE FUNCTION daybook.vat_report(org_id text, from_day date DEFAULT NULL::date, to_day date DEFAULT NULL::date, differences integer DEFAULT NULL::integer) RETURNS TABLE(kind text, currency text, direction text, country text, category text, code text, rate numeric, account_code text, name text, documents bigint, base numeric, tax numeric, document_id text, posted numeric)
     LANGUAGE sql STABLE
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
     WITH span AS (
-        SELECT coalesce(from_day, '-infinity') AS first_day, coalesce(to_day, 'infinity') AS last_day
+        SELECT coalesce(from_day, '-infinity') AS first_day, coalesce(to_day, 'infinity') AS last_day,
+               daybook.tax_accounts(vat_report.org_id) AS accounts, coalesce(differences, 1) > 0 AS by_document
+    ), kept AS (
+        SELECT k.starts_on, k.ends_on, k.tax_accounts = span.accounts AS same_accounts
+          FROM span JOIN daybook.closed_sum_spans k ON k.starts_on >= span.first_day AND k.ends_on <= span.last_day
+         WHERE k.org_id = vat_report.org_id
+    ), parts AS (
+        SELECT u.first_day, u.last_day, false AS kept FROM span CROSS JOIN LATERAL daybook.unkept_parts(vat_report.org_id, span.first_day, span.last_day) u
+         UNION ALL
+        SELECT kept.starts_on, kept.ends_on, true FROM kept CROSS JOIN span WHERE NOT kept.same_accounts AND span.by_document
+    ), read AS MATERIALIZED (
+        SELECT r.* FROM span CROSS JOIN parts p
+         CROSS JOIN LATERAL daybook.read_taxes(vat_report.org_id, p.first_day, p.last_day, span.accounts, false, span.by_document) r
+         WHERE r.kind = 'document' OR NOT p.kept
     ), taxes AS (
         SELECT k.currency, k.direction, k.country, k.category, k.code, k.rate, k.documents, k.base, k.tax
-          FROM span JOIN daybook.closed_sum_spans c ON c.starts_on >= span.first_day AND c.ends_on <= span.last_day
-          JOIN daybook.closed_tax_sums k ON k.org_id = c.org_id AND k.starts_on = c.starts_on
-         WHERE c.org_id = vat_summary.org_id
+          FROM kept JOIN daybook.closed_tax_sums k ON k.org_id = vat_report.org_id AND k.starts_on = kept.starts_on
          UNION ALL
-        SELECT s.currency, s.direction, s.country, s.category, s.code, s.rate, s.documents, s.base, s.tax
-          FROM span CROSS JOIN LATERAL daybook.unkept_parts(vat_summary.org_id, span.first_day, span.last_day) u
-         CROSS JOIN LATERAL daybook.stated_taxes(vat_summary.org_id, u.first_day, u.last_day) s
+        SELECT r.currency, r.direction, r.country, r.category, r.code, r.rate, r.documents, r.base, r.tax FROM read r WHERE r.kind = 'stated'
     ), stated AS (
         SELECT t.currency, t.direction, t.country, t.category, t.code, t.rate, sum(t.documents)::bigint AS documents, sum(t.base) AS base, sum(t.tax) AS tax
           FROM taxes t GROUP BY 1, 2, 3, 4, 5, 6
         HAVING sum(t.base) <> 0 OR sum(t.tax) <> 0 OR sum(t.documents) <> 0
+    ), sums AS (
+        SELECT k.account_code, k.currency, k.credit - k.debit AS tax
+          FROM kept JOIN daybook.closed_sums k ON k.org_id = vat_report.org_id AND k.starts_on = kept.starts_on
+         UNION ALL
+        SELECT r.account_code, r.currency, r.posted FROM read r WHERE r.kind = 'posted'
     ), posted AS (
-        SELECT s.currency, a.code, a.name, sum(s.credit - s.debit) AS tax
-          FROM daybook.account_sums(vat_summary.org_id, from_day, to_day) s
-          JOIN daybook.accounts a ON a.org_id = vat_summary.org_id AND a.code = s.account_code AND a.role = 'tax'
+        SELECT s.currency, a.code, a.name, sum(s.tax) AS tax
+          FROM sums s JOIN daybook.accounts a ON a.org_id = vat_report.org_id AND a.code = s.account_code AND a.role = 'tax'
          GROUP BY 1, 2, 3
     ), totals AS (
         SELECT x.currency, sum(x.stated) AS stated, sum(x.posted) AS posted
@@ -7285,18 +7295,48 @@ CREATE FUNCTION daybook.vat_summary(org_id text, from_day date DEFAULT NULL::dat
                  UNION ALL
                 SELECT p.currency, 0, p.tax FROM posted p) x
          GROUP BY 1
+    ), documents AS (
+        SELECT x.document_id, x.currency, sum(x.stated) AS stated, sum(x.posted) AS posted
+          FROM (SELECT k.document_id, k.currency, k.stated, k.posted
+                  FROM span CROSS JOIN kept JOIN daybook.closed_tax_differences k ON k.org_id = vat_report.org_id AND k.starts_on = kept.starts_on
+                 WHERE kept.same_accounts AND span.by_document
+                 UNION ALL
+                SELECT r.document_id, r.currency, r.tax, r.posted FROM read r WHERE r.kind = 'document') x
+         GROUP BY 1, 2
+        HAVING sum(x.stated) <> sum(x.posted)
+         ORDER BY abs(sum(x.stated) - sum(x.posted)) DESC, 1, 2
+         LIMIT differences
     )
+    SELECT r.kind, r.currency, r.direction, r.country, r.category, r.code, r.rate, r.account_code, r.name, r.documents, r.base, r.tax, r.document_id, r.posted
+      FROM (SELECT 1 AS part, 'stated' AS kind, s.currency, s.direction, s.country, s.category, s.code, s.rate, '' AS account_code, '' AS name, s.documents, s.base, s.tax,
+                   '' AS document_id, NULL::numeric AS posted FROM stated s
+             UNION ALL
+            SELECT 2, 'stated_total', t.currency, '', '', '', '', NULL, '', 'Tax that documents state', NULL, NULL, t.stated, '', NULL FROM totals t
+             UNION ALL
+            SELECT 3, 'posted', p.currency, '', '', '', '', NULL, p.code, p.name, NULL, NULL, p.tax, '', NULL FROM posted p
+             UNION ALL
+            SELECT 4, 'posted_total', t.currency, '', '', '', '', NULL, '', 'Tax that is posted', NULL, NULL, t.posted, '', NULL FROM totals t
+             UNION ALL
+            SELECT 5, 'difference', t.currency, '', '', '', '', NULL, '', 'Difference', NULL, NULL, t.stated - t.posted, '', NULL FROM totals t
+             UNION ALL
+            SELECT 6, 'document', d.currency, '', '', '', '', NULL, '', '', NULL, NULL, d.stated, d.document_id, d.posted FROM documents d) r
+     ORDER BY r.kind = 'document', CASE r.kind WHEN 'document' THEN abs(r.tax - r.posted) END DESC, r.document_id,
+              r.currency, r.part, r.direction DESC, r.country, r.category, r.rate DESC NULLS LAST, r.code, r.account_code
+$$;
+
+-- Name: FUNCTION vat_report(org_id text, from_day date, to_day date, differences integer); Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON FUNCTION daybook.vat_report(org_id text, from_day date, to_day date, differences integer) IS 'The rows of daybook.vat_summary and, as kind document, those of daybook.vat_differences, in one pass';
+
+-- Name: vat_summary(text, date, date); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.vat_summary(org_id text, from_day date DEFAULT NULL::date, to_day date DEFAULT NULL::date) RETURNS TABLE(kind text, currency text, direction text, country text, category text, code text, rate numeric, account_code text, name text, documents bigint, base numeric, tax numeric)
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
     SELECT r.kind, r.currency, r.direction, r.country, r.category, r.code, r.rate, r.account_code, r.name, r.documents, r.base, r.tax
-      FROM (SELECT 1 AS part, 'stated' AS kind, s.currency, s.direction, s.country, s.category, s.code, s.rate, '' AS account_code, '' AS name, s.documents, s.base, s.tax FROM stated s
-             UNION ALL
-            SELECT 2, 'stated_total', t.currency, '', '', '', '', NULL, '', 'Tax that documents state', NULL, NULL, t.stated FROM totals t
-             UNION ALL
-            SELECT 3, 'posted', p.currency, '', '', '', '', NULL, p.code, p.name, NULL, NULL, p.tax FROM posted p
-             UNION ALL
-            SELECT 4, 'posted_total', t.currency, '', '', '', '', NULL, '', 'Tax that is posted', NULL, NULL, t.posted FROM totals t
-             UNION ALL
-            SELECT 5, 'difference', t.currency, '', '', '', '', NULL, '', 'Difference', NULL, NULL, t.stated - t.posted FROM totals t) r
-     ORDER BY r.currency, r.part, r.direction DESC, r.country, r.category, r.rate DESC NULLS LAST, r.code, r.account_code
+      FROM daybook.vat_report(vat_summary.org_id, from_day, to_day, 0) WITH ORDINALITY r
+     ORDER BY r.ordinality
 $$;
 
 -- Name: FUNCTION vat_summary(org_id text, from_day date, to_day date); Type: COMMENT; Schema: daybook; Owner: -
@@ -11247,6 +11287,10 @@ CREATE INDEX impacts_date ON daybook.impacts USING btree (org_id, posting_date, 
 -- Name: impacts_once; Type: INDEX; Schema: daybook; Owner: -
 
 CREATE UNIQUE INDEX impacts_once ON daybook.impacts USING btree (org_id, document_id, document_version, rule_set_version, epoch) WHERE ((kind = 'post'::daybook.impact_kind) AND (seq > 1));
+
+-- Name: impacts_reversals; Type: INDEX; Schema: daybook; Owner: -
+
+CREATE INDEX impacts_reversals ON daybook.impacts USING btree (org_id, posting_date) INCLUDE (document_id, seq, id) WHERE (kind = 'reverse'::daybook.impact_kind);
 
 -- Name: impacts_without_entries; Type: INDEX; Schema: daybook; Owner: -
 

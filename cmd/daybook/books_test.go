@@ -326,3 +326,19 @@ func TestAccountsImportChangesTypesWhenTold(t *testing.T) {
 		b.ok("accounts", "import", path, "--org", "de", "--change-types"))
 	assert.NotContains(t, b.ok("accounts", "import", path, "--org", "de", "--change-types"), "1200")
 }
+
+// A year is one for every statement: its days, and of the balance sheet its last one.
+func TestStatementsOfAYear(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	fixture.Organization(t, b.Pool, "acme")
+	for _, kind := range []string{"balance", "income", "cash", "vat"} {
+		shown := b.ok("statement", kind, "--org", "acme", "--year", "2026", "--format", "json")
+		assert.Contains(t, shown, `"2026-12-31"`, kind)
+		assert.Equal(t, failure.ExitUsage, b.run("statement", kind, "--org", "acme", "--year", "26").exit, kind)
+	}
+	assert.Equal(t, failure.ExitUsage,
+		b.run("statement", "income", "--org", "acme", "--year", "2026", "--period", "2026-03").exit)
+	assert.Equal(t, failure.ExitUsage,
+		b.run("statement", "balance", "--org", "acme", "--year", "2026", "--on", "2026-03-31").exit)
+}

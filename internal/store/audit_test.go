@@ -252,6 +252,27 @@ UPDATE daybook.impacts SET posting_date = CASE WHEN id = ` + posted + ` THEN dat
 			`UPDATE daybook.closed_sums SET debit = debit + 1 WHERE debit > 0`,
 			map[string]int64{"closed_sums_differ": 3},
 		},
+		"a kept sum of taxes that was changed": {
+			`UPDATE daybook.closed_tax_sums SET tax = tax + 1 WHERE org_id = 'org_1'`,
+			map[string]int64{"closed_sums_differ": 1},
+		},
+		"a kept sum of taxes that is gone": {
+			`DELETE FROM daybook.closed_tax_sums WHERE org_id = 'org_1'`,
+			map[string]int64{"closed_sums_differ": 1},
+		},
+		"a kept tax of a document that was changed": { // of the sum, of the document, and beside what is posted
+			`UPDATE daybook.closed_taxes SET tax = tax + 1 WHERE impact_id = ` + posted,
+			map[string]int64{"closed_sums_differ": 3},
+		},
+		"a kept tax of a document that was changed with its sum": {
+			`UPDATE daybook.closed_taxes SET base = base + 1 WHERE impact_id = ` + posted + `;
+			 UPDATE daybook.closed_tax_sums SET base = base + 1 WHERE org_id = 'org_1'`,
+			map[string]int64{"closed_sums_differ": 1},
+		},
+		"a kept difference of taxes that is none": {
+			`INSERT INTO daybook.closed_tax_differences SELECT 'org_1', max(starts_on), 'posted', 'EUR', 1, 2 FROM daybook.closed_sum_spans WHERE org_id = 'org_1'`,
+			map[string]int64{"closed_sums_differ": 1},
+		},
 		"kept sums of days that are open": {
 			`ALTER TABLE daybook.periods DISABLE TRIGGER USER; UPDATE daybook.periods SET state = 'open', closed_at = NULL`,
 			map[string]int64{"closed_sums_differ": 2, "closing_hash_differs": 1},
@@ -306,7 +327,7 @@ func TestAuditListsTheFirstAndCountsAll(t *testing.T) {
 	b.exec(unguarded)
 	b.exec(`DELETE FROM daybook.entries`)
 	r := b.audit(audit.Options{Limit: 2})
-	assert.Equal(t, map[string]int64{"entry_count": 10, "closing_hash_differs": 1, "closed_sums_differ": 3}, wrong(r))
+	assert.Equal(t, map[string]int64{"entry_count": 10, "closing_hash_differs": 1, "closed_sums_differ": 6}, wrong(r))
 	for _, c := range r.Checks {
 		if c.Kind == "entry_count" {
 			assert.Len(t, c.Findings, 2)

@@ -125,11 +125,37 @@ func (f *statementFlags) read() error {
 	return f.check()
 }
 
+// statementSpan names the days of a statement, also as a year.
+type statementSpan struct {
+	spanFlags
+	year string
+}
+
+func (s *statementSpan) add(flags *pflag.FlagSet) {
+	s.spanFlags.add(flags)
+	flags.StringVar(&s.year, "year", "", "a year such as 2025")
+}
+
+// parse returns the first and the last day; a day that is not named is the zero date.
+func (s *statementSpan) parse() (from, to models.Date, err error) {
+	if s.year == "" {
+		return s.spanFlags.parse()
+	}
+	if s.given() {
+		return from, to, cli.Usagef("give either --year, --period, or --from and --to")
+	}
+	months, err := parseYear(s.year)
+	if err != nil {
+		return from, to, err
+	}
+	return months[0].StartsOn, months[len(months)-1].EndsOn, nil
+}
+
 func statementBalanceCommand(a *cli.App) *cobra.Command {
 	var f statementFlags
-	var on string
+	var on, year string
 	command := &cobra.Command{
-		Use:   "balance --org ORG [--on DAY]",
+		Use:   "balance --org ORG [--on DAY | --year YEAR]",
 		Short: "Make the balance sheet: assets, liabilities and equity at the end of a day",
 		Long: "Makes the balance sheet at the end of a day, each currency by itself, with the totals of sections and types. Income less\n" +
 			"expense that no year-end close has moved is a line of equity, so that assets equal liabilities and equity.",
@@ -141,24 +167,33 @@ func statementBalanceCommand(a *cli.App) *cobra.Command {
 			if f.options.To, err = parseDay("--on", on); err != nil {
 				return err
 			}
+			if year != "" {
+				if on != "" {
+					return cli.Usagef("give either --on or --year")
+				}
+				if _, f.options.To, err = (&statementSpan{year: year}).parse(); err != nil {
+					return err
+				}
+			}
 			return f.run(c, a, books.BalanceSheet)
 		},
 	}
 	f.add(command)
 	command.Flags().StringVar(&on, "on", "", "the day (default: all that is posted)")
+	command.Flags().StringVar(&year, "year", "", "the last day of a year such as 2025")
 	return command
 }
 
 func statementIncomeCommand(a *cli.App) *cobra.Command {
 	var f statementFlags
-	var span spanFlags
+	var span statementSpan
 	command := &cobra.Command{
-		Use:   "income --org ORG [--period PERIOD | --from DAY --to DAY]",
+		Use:   "income --org ORG [--period PERIOD | --year YEAR | --from DAY --to DAY]",
 		Short: "Make the income statement: income and expense of a span of days",
 		Long: "Makes the income statement of a span of posting dates, each currency by itself, with the totals of sections and types.\n" +
 			"What a year-end close moved to equity is left out.",
 		Example: "  daybook statement income --org acme --period 2026-03 --compare previous\n" +
-			"  daybook statement income --org acme --period 2026 --by cost_centre --format csv",
+			"  daybook statement income --org acme --year 2026 --by cost_centre --format csv",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			var err error
@@ -195,10 +230,10 @@ func (f *statementFlags) run(c *cobra.Command, a *cli.App, read statementReader)
 
 func statementCashCommand(a *cli.App) *cobra.Command {
 	var f statementFile
-	var span spanFlags
+	var span statementSpan
 	var org string
 	command := &cobra.Command{
-		Use:   "cash --org ORG [--period PERIOD | --from DAY --to DAY]",
+		Use:   "cash --org ORG [--period PERIOD | --year YEAR | --from DAY --to DAY]",
 		Short: "Make the statement of cash: what came in and went out, by account",
 		Long: "Makes the statement of cash of a span of posting dates: of each account with the role cash the balance before, what came\n" +
 			"in and went out, and the balance after. A reversal counts on both sides.",

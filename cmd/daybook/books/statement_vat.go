@@ -11,10 +11,10 @@ import (
 
 func statementVATCommand(a *cli.App) *cobra.Command {
 	var f statementFile
-	var span spanFlags
+	var span statementSpan
 	var org string
 	command := &cobra.Command{
-		Use:   "vat --org ORG [--period PERIOD | --from DAY --to DAY]",
+		Use:   "vat --org ORG [--period PERIOD | --year YEAR | --from DAY --to DAY]",
 		Short: "Sum up taxes: as documents state them, as they are posted, and the difference",
 		Long: "Sums up the taxes of a span of posting dates: as documents state them by direction, country, category, code and rate; as\n" +
 			"they are posted to accounts with the role tax; and the difference, with the documents that cause it.",

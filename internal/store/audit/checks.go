@@ -38,8 +38,8 @@ var auditChecks = []store.Check{
 	},
 	{Kind: "posted_after_closing", Rule: "no impact was made in a closed period after its closing", Stmt: auditClosed},
 	{
-		Kind: "closed_sums_differ", Rule: "the sums that are kept of closed days are those of their entries",
-		Stmt: auditClosedSums,
+		Kind: "closed_sums_differ",
+		Rule: "the sums that are kept of closed days are those of their entries and documents", Stmt: auditClosedSums,
 	},
 	{
 		Kind: "closing_hash_differs",
