@@ -171,7 +171,7 @@ func CloseYear(ctx context.Context, tx pgx.Tx, org string, year int, to, actor s
 ) (models.YearEnd, error) {
 	const stmt = `
 SELECT y.document_id, coalesce(y.version, 0), y.result, m.currency, m.amount
-  FROM daybook.close_year($1, $2, $3, $4, $5) y LEFT JOIN LATERAL jsonb_to_recordset(y.moved) AS m (currency text, amount text) ON true`
+  FROM daybook.close_year(@org, @year, @to, @actor, @undo) y LEFT JOIN LATERAL jsonb_to_recordset(y.moved) AS m (currency text, amount text) ON true`
 	var done models.YearEnd
 	var currency, amount *string
 	err := store.Each(ctx, tx, []any{&done.DocumentID, &done.Version, &done.Result, &currency, &amount}, func() error {
@@ -181,6 +181,6 @@ SELECT y.document_id, coalesce(y.version, 0), y.result, m.currency, m.amount
 		n, err := WholeNumber(store.Value(amount))
 		done.Moved = append(done.Moved, models.YearResult{Currency: *currency, Amount: n})
 		return err
-	}, stmt, org, year, to, actor, undo)
+	}, stmt, store.Args{"org": org, "year": year, "to": to, "actor": actor, "undo": undo})
 	return done, store.Wrap("close the year", err)
 }
