@@ -17,6 +17,7 @@ import (
 func importOpeningCommand(a *cli.App) *cobra.Command {
 	var options importFlags
 	var of importer.OpeningOptions
+	var on string
 	command := &cobra.Command{
 		Use:   "opening PATH…|- --against ACCOUNT --reason TEXT --org ORG",
 		Short: "Import the open items of another system as opening balances",
@@ -24,10 +25,13 @@ func importOpeningCommand(a *cli.App) *cobra.Command {
 			"optionally, counterparty, due_date and document. Each line is a document that posts its amount, a debit positive, to its\n" +
 			"account, and the other side to --against. It is an open item, which payments are matched with. The column document is the\n" +
 			"id of the document that the item stands for: imported later, that one is not posted again.",
-		Example: "  daybook import opening open-items.csv --against 9000 --reason 'opening balances 2026' --org acme",
+		Example: "  daybook import opening open-items.csv --against 9000 --on 2026-01-01 --reason 'opening balances 2026' --org acme",
 		Args:    cobra.MinimumNArgs(1),
-		RunE: func(c *cobra.Command, args []string) error {
+		RunE: func(c *cobra.Command, args []string) (err error) {
 			of.By = cmp.Or(of.By, cli.SystemUser())
+			if of.On, err = parseDay("--on", on); err != nil {
+				return err
+			}
 			read := func(r io.Reader) iter.Seq2[importer.LineDocument, error] { return importer.Opening(r, of) }
 			return importLines(c.Context(), a, options, "opening", read, args, ".csv")
 		},
@@ -38,6 +42,7 @@ func importOpeningCommand(a *cli.App) *cobra.Command {
 	flags.StringVar(&of.Against, "against", "", "the account that takes the other side of each item")
 	flags.StringVar(&of.Reason, "reason", "", "why they are posted, such as opening balances 2026")
 	flags.StringVar(&of.By, "by", "", "who imports them (default the system's user)")
+	flags.StringVar(&on, "on", "", "the day on which they are posted, the first of the books; default: each on its issue date")
 	for _, name := range []string{"org", "against", "reason"} {
 		_ = command.MarkFlagRequired(name)
 	}

@@ -20,6 +20,8 @@ type OpeningOptions struct {
 	Org, By, Reason string
 	// Against is the account that takes the other side of each item.
 	Against string
+	// On is the day on which the items are posted, the first of the books; zero: each on its issue date.
+	On models.Date
 }
 
 // openingColumns are the columns of a file of open items, in any order; the first five are required.
@@ -99,6 +101,9 @@ func (o OpeningOptions) document(head, row []string) (doc models.Document, stand
 	}
 	if doc.IssueDate, err = models.ParseDate(cell("issue_date")); err != nil {
 		return doc, "", invalid("issue_date: %v", err)
+	}
+	if !o.On.IsZero() {
+		doc.ValueDate = &o.On
 	}
 	if due := cell("due_date"); due != "" {
 		if doc.Content.DueDate, err = models.ParseDate(due); err != nil {

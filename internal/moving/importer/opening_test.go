@@ -4,10 +4,14 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/accounting/posting"
 	"github.com/daybook-dev/daybook/internal/moving/importer"
+	"github.com/daybook-dev/daybook/models"
 )
 
 const openingFile = `account,counterparty,number,issue_date,due_date,amount,currency
@@ -31,6 +35,22 @@ func opened(file string) (out []string) {
 		out = append(out, fmt.Sprintf("%d: %s %s due %s: %v", d.Line, d.Document.ID, d.Document.IssueDate, c.DueDate, c.Journal.Entries))
 	}
 	return out
+}
+
+// TestOpeningOnADay: what is old is posted when the books begin.
+func TestOpeningOnADay(t *testing.T) {
+	t.Parallel()
+	o := importer.OpeningOptions{
+		Org: "acme", By: "Bo", Reason: "opening balances", Against: "9000", On: models.NewDate(2026, time.January, 1),
+	}
+	for d, err := range importer.Opening(strings.NewReader(openingFile), o) {
+		require.NoError(t, err)
+		assert.Equal(t, "2025-12-01", d.Document.IssueDate.String())
+		impact, err := posting.Journal(&d.Document, posting.NewAccounts("1200", "9000"))
+		require.NoError(t, err)
+		assert.Equal(t, "2026-01-01", impact.PostingDate.String())
+		break
+	}
 }
 
 func TestOpening(t *testing.T) {
