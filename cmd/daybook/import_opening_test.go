@@ -40,7 +40,7 @@ func TestImportOpeningStandsForADocument(t *testing.T) {
 	content, err := json.Marshal(old.Content)
 	require.NoError(t, err)
 	result, _ := b.imported(strings.Replace(line("old-17", "invoice", string(content)), `"in"`, `"out"`, 1))
-	require.Equal(t, 1, int(result.Inserted))
+	require.Equal(t, 1, result.Inserted)
 	b.work()
 	assert.Equal(t, before, b.ok("trial-balance", "--org", "acme"), "the document is not posted again")
 	assert.Equal(t, 11900, open(), "and open once")
