@@ -65,6 +65,14 @@ SELECT jsonb_path_exists(content, '$.keyvalue() ? (@.key like_regex "^(total|pre
     OR jsonb_path_exists(content, '$.keyvalue() ? (@.key like_regex "^taxes$" flag "i").value[*].keyvalue() ? (@.key like_regex "^(base|amount)$" flag "i").value ? (@ != 0)')
 $$;
 
+-- A number that a document states; null: it is none. It never fails: content is written by
+-- applications.
+CREATE FUNCTION daybook.stated_number(stated text) RETURNS numeric
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$
+    SELECT CASE WHEN stated ~ '^-?\d{1,30}(\.\d{1,30})?$' THEN stated::numeric END
+$$;
+
 -- The amount that a document states as a whole, in minor units of its currency: its total, what is
 -- payable, what was paid, or the debits of its journal; null: none.
 CREATE FUNCTION daybook.stated_amount(content jsonb) RETURNS numeric
@@ -311,5 +319,5 @@ CREATE TRIGGER documents_continue_versions BEFORE INSERT ON daybook.documents
 DROP TRIGGER documents_continue_versions ON daybook.documents;
 DROP FUNCTION daybook.continue_versions;
 DROP TABLE daybook.confirmations, daybook.entries, daybook.impacts;
-DROP FUNCTION daybook.check_impacts, daybook.check_entries, daybook.stated_amount, daybook.states_amount;
+DROP FUNCTION daybook.check_impacts, daybook.check_entries, daybook.stated_amount, daybook.stated_number, daybook.states_amount;
 DROP TYPE daybook.impact_kind, daybook.entry_side;

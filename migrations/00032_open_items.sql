@@ -199,9 +199,9 @@ WITH units AS MATERIALIZED ($stmt$ || units || $stmt$
     SELECT u.document_id, u.account_code, u.currency, u.day, u.amount, NULL, u.amount FROM units u WHERE u.group_id IS NULL
 )
 SELECT o.document_id, o.account_code, o.currency, a.role, coalesce(d.type, ''), coalesce(d.direction, ''), coalesce(d.content ->> 'number', ''),
-       coalesce(d.content ->> 'counterparty',
+       coalesce(nullif(d.content ->> 'counterparty', ''),
            CASE WHEN o.group_id IS NOT NULL THEN
-               (SELECT min(x.content ->> 'counterparty') FROM daybook.reconciled r JOIN daybook.documents x ON x.org_id = r.org_id AND x.id = r.document_id
+               (SELECT min(nullif(x.content ->> 'counterparty', '')) FROM daybook.reconciled r JOIN daybook.documents x ON x.org_id = r.org_id AND x.id = r.document_id
                  WHERE r.org_id = $1 AND r.group_id = o.group_id) END, ''),
        coalesce(d.issue_date, o.day), daybook.day_of(d.content ->> 'due_date'), o.amount, o.open_amount, o.group_id
   FROM opened o
@@ -243,6 +243,19 @@ AS $$
 $$;
 COMMENT ON FUNCTION daybook.items_of_document IS 'The items of a document and of those in its group, also those of which nothing is open';
 
+-- Groups change one after the other. A transaction of a stricter isolation level may not see what the
+-- one before it did to a group, and would tear it apart.
+CREATE FUNCTION daybook.see_groups_whole() RETURNS void
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF current_setting('transaction_isolation') <> 'read committed' THEN
+        RAISE EXCEPTION 'the isolation level is %: a group may not be seen whole', current_setting('transaction_isolation')
+            USING ERRCODE = 'DB010', HINT = 'put documents together, or take them apart, in a transaction that is READ COMMITTED';
+    END IF;
+END
+$$;
+
 -- Puts documents into one group, and returns its number. The groups that they were in become one
 -- group, with all their documents. Each must have something posted, now or before, on an account
 -- with open items.
@@ -263,6 +276,7 @@ DECLARE
     target bigint;
     bad    text;
 BEGIN
+    PERFORM daybook.see_groups_whole();
     ids := ARRAY(SELECT DISTINCT daybook.open_item_of(_org, u.id) FROM unnest(documents) AS u (id) WHERE u.id IS NOT NULL ORDER BY 1);
     IF cardinality(ids) < 2 OR reconcile.reason IS NULL OR octet_length(reconcile.reason) > 1000 OR coalesce(reconcile.actor, '') = '' THEN
         RAISE EXCEPTION 'a group takes two documents at least, a reason of at most 1000 bytes, and who puts them together' USING ERRCODE = 'DB010';
@@ -300,6 +314,7 @@ DECLARE
     ids    CONSTANT text[] := ARRAY(SELECT daybook.open_item_of(_org, u.id) FROM unnest(unreconcile.documents) AS u (id));
     groups bigint[];
 BEGIN
+    PERFORM daybook.see_groups_whole();
     IF (unreconcile.documents IS NULL) = (unreconcile.group_id IS NULL) THEN
         RAISE EXCEPTION 'give either documents or a group' USING ERRCODE = 'DB010';
     END IF;
@@ -454,6 +469,7 @@ CREATE FUNCTION daybook.match_open_items(
 AS $$
 #variable_conflict use_column
 BEGIN
+    PERFORM daybook.see_groups_whole();
     IF coalesce(match_open_items.actor, '') = '' THEN
         RAISE EXCEPTION 'who matches them is missing' USING ERRCODE = 'DB010';
     END IF;
@@ -548,7 +564,7 @@ BEGIN
           JOIN daybook.reconciled r ON r.org_id = _org AND r.document_id = k.id
           JOIN daybook.reconciled g ON g.org_id = _org AND g.group_id = r.group_id AND g.document_id <> ALL (documents)
           LEFT JOIN daybook.documents d ON d.org_id = _org AND d.id = g.document_id
-         WHERE coalesce(d.content ->> 'counterparty', '') = '');
+         WHERE coalesce(nullif(d.content ->> 'counterparty', ''), '') = '');
     RETURN QUERY
     WITH moves AS (
         SELECT i.posting_date, i.id, i.document_id, e.account_code, e.currency,
@@ -643,9 +659,9 @@ AS $$
                 WHERE e.org_id = exchange_booked.org_id AND e.account_code = adjustment AND e.currency = o.currency
                   AND (i.posting_date <= until OR i.document_date <= until AND i.document_id LIKE 'exchange:%')), 0)
          + coalesce((
-               SELECT sum((j ->> 'amount')::numeric)
+               SELECT sum(daybook.stated_number(j ->> 'amount'))
                  FROM daybook.documents d
-                CROSS JOIN LATERAL jsonb_array_elements(d.content -> 'journal' -> 'entries') AS j
+                CROSS JOIN LATERAL jsonb_path_query(d.content, '$.journal.entries[*]') AS j
                 WHERE d.org_id = exchange_booked.org_id AND d.id >= 'exchange:' AND d.id < 'exchange;' AND d.deleted_at IS NULL AND d.issue_date <= until
                   AND j ->> 'account' = adjustment
                   AND NOT EXISTS (SELECT FROM daybook.impacts i WHERE i.org_id = d.org_id AND i.document_id = d.id)), 0)
@@ -659,7 +675,7 @@ COMMENT ON FUNCTION daybook.exchange_booked IS
 DROP FUNCTION daybook.exchange_booked, daybook.exchange_differences;
 DROP FUNCTION daybook.counterparty_statement, daybook.ageing;
 DROP FUNCTION daybook.match_open_items_job, daybook.match_open_items, daybook.matching_items, daybook.link_documents, daybook.words_of;
-DROP FUNCTION daybook.unreconcile, daybook.reconcile, daybook.items_of_document, daybook.open_items, daybook.items_until;
+DROP FUNCTION daybook.unreconcile, daybook.reconcile, daybook.see_groups_whole, daybook.items_of_document, daybook.open_items, daybook.items_until;
 DROP TRIGGER open_item_deleted ON daybook.documents;
 DROP TRIGGER open_item_removed ON daybook.documents;
 DROP FUNCTION daybook.open_item_ends, daybook.stand_for_documents, daybook.open_item_of;

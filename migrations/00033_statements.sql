@@ -405,8 +405,8 @@ BEGIN
          WHERE CASE jsonb_typeof(l.taxes) WHEN 'array' THEN jsonb_array_length(l.taxes) > 1 END
     ), taxes AS NOT MATERIALIZED (
         SELECT m.id, m.document_id, m.currency, m.direction, m.country, m.single, coalesce(m.t ->> 'category', '') AS category, coalesce(m.t ->> 'code', '') AS code,
-               trim_scale(coalesce((m.t ->> 'rate')::numeric, (m.t ->> 'rate_bp')::numeric / 100, 0)) AS rate,
-               m.sign * coalesce((m.t ->> 'base')::numeric, 0) AS base, m.sign * coalesce((m.t ->> 'amount')::numeric, 0) AS tax
+               trim_scale(coalesce(daybook.stated_number(m.t ->> 'rate'), daybook.stated_number(m.t ->> 'rate_bp') / 100, 0)) AS rate,
+               m.sign * coalesce(daybook.stated_number(m.t ->> 'base'), 0) AS base, m.sign * coalesce(daybook.stated_number(m.t ->> 'amount'), 0) AS tax
           FROM members m
     ), stated AS MATERIALIZED (
         SELECT t.id, t.document_id, t.currency, t.direction, t.country, t.category, t.code, t.rate, 1 AS documents, t.base, t.tax
@@ -671,6 +671,9 @@ BEGIN
             result := 'deleted';
         END IF;
         RETURN;
+    END IF;
+    IF EXISTS (SELECT FROM jsonb_array_elements(_entries) e WHERE abs((e ->> 'amount')::numeric) > 9223372036854775807) THEN
+        RAISE EXCEPTION 'the result of % is more than a journal can state', year USING ERRCODE = 'DB010', HINT = 'close it by journals of parts of it';
     END IF;
     _content := jsonb_build_object('number', _id, 'source', 'year-end', 'journal', jsonb_build_object(
         'reason', format('Year-end close of %s to account %s', year, to_account), 'by', actor, 'year_end', true, 'entries', _entries));

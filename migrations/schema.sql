@@ -1668,6 +1668,9 @@ BEGIN
         END IF;
         RETURN;
     END IF;
+    IF EXISTS (SELECT FROM jsonb_array_elements(_entries) e WHERE abs((e ->> 'amount')::numeric) > 9223372036854775807) THEN
+        RAISE EXCEPTION 'the result of % is more than a journal can state', year USING ERRCODE = 'DB010', HINT = 'close it by journals of parts of it';
+    END IF;
     _content := jsonb_build_object('number', _id, 'source', 'year-end', 'journal', jsonb_build_object(
         'reason', format('Year-end close of %s to account %s', year, to_account), 'by', actor, 'year_end', true, 'entries', _entries));
     IF d.deleted_at IS NULL AND d.accounting_ready_at IS NOT NULL
@@ -2099,7 +2102,7 @@ BEGIN
           JOIN daybook.reconciled r ON r.org_id = _org AND r.document_id = k.id
           JOIN daybook.reconciled g ON g.org_id = _org AND g.group_id = r.group_id AND g.document_id <> ALL (documents)
           LEFT JOIN daybook.documents d ON d.org_id = _org AND d.id = g.document_id
-         WHERE coalesce(d.content ->> 'counterparty', '') = '');
+         WHERE coalesce(nullif(d.content ->> 'counterparty', ''), '') = '');
     RETURN QUERY
     WITH moves AS (
         SELECT i.posting_date, i.id, i.document_id, e.account_code, e.currency,
@@ -3272,7 +3275,7 @@ $$;
 CREATE FUNCTION daybook.exchange_booked(org_id text, adjustment text, until date) RETURNS numeric
     LANGUAGE sql STABLE
     SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $$
+    AS $_$
     SELECT coalesce((
                SELECT sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END)
                  FROM daybook.entries e
@@ -3281,13 +3284,13 @@ CREATE FUNCTION daybook.exchange_booked(org_id text, adjustment text, until date
                 WHERE e.org_id = exchange_booked.org_id AND e.account_code = adjustment AND e.currency = o.currency
                   AND (i.posting_date <= until OR i.document_date <= until AND i.document_id LIKE 'exchange:%')), 0)
          + coalesce((
-               SELECT sum((j ->> 'amount')::numeric)
+               SELECT sum(daybook.stated_number(j ->> 'amount'))
                  FROM daybook.documents d
-                CROSS JOIN LATERAL jsonb_array_elements(d.content -> 'journal' -> 'entries') AS j
+                CROSS JOIN LATERAL jsonb_path_query(d.content, '$.journal.entries[*]') AS j
                 WHERE d.org_id = exchange_booked.org_id AND d.id >= 'exchange:' AND d.id < 'exchange;' AND d.deleted_at IS NULL AND d.issue_date <= until
                   AND j ->> 'account' = adjustment
                   AND NOT EXISTS (SELECT FROM daybook.impacts i WHERE i.org_id = d.org_id AND i.document_id = d.id)), 0)
-$$;
+$_$;
 
 -- Name: FUNCTION exchange_booked(org_id text, adjustment text, until date); Type: COMMENT; Schema: daybook; Owner: -
 
@@ -4054,9 +4057,9 @@ WITH units AS MATERIALIZED ($stmt$ || units || $stmt$
     SELECT u.document_id, u.account_code, u.currency, u.day, u.amount, NULL, u.amount FROM units u WHERE u.group_id IS NULL
 )
 SELECT o.document_id, o.account_code, o.currency, a.role, coalesce(d.type, ''), coalesce(d.direction, ''), coalesce(d.content ->> 'number', ''),
-       coalesce(d.content ->> 'counterparty',
+       coalesce(nullif(d.content ->> 'counterparty', ''),
            CASE WHEN o.group_id IS NOT NULL THEN
-               (SELECT min(x.content ->> 'counterparty') FROM daybook.reconciled r JOIN daybook.documents x ON x.org_id = r.org_id AND x.id = r.document_id
+               (SELECT min(nullif(x.content ->> 'counterparty', '')) FROM daybook.reconciled r JOIN daybook.documents x ON x.org_id = r.org_id AND x.id = r.document_id
                  WHERE r.org_id = $1 AND r.group_id = o.group_id) END, ''),
        coalesce(d.issue_date, o.day), daybook.day_of(d.content ->> 'due_date'), o.amount, o.open_amount, o.group_id
   FROM opened o
@@ -4860,6 +4863,7 @@ CREATE FUNCTION daybook.match_open_items(org_id text, rules text[] DEFAULT '{ref
     AS $$
 #variable_conflict use_column
 BEGIN
+    PERFORM daybook.see_groups_whole();
     IF coalesce(match_open_items.actor, '') = '' THEN
         RAISE EXCEPTION 'who matches them is missing' USING ERRCODE = 'DB010';
     END IF;
@@ -5831,8 +5835,8 @@ BEGIN
          WHERE CASE jsonb_typeof(l.taxes) WHEN 'array' THEN jsonb_array_length(l.taxes) > 1 END
     ), taxes AS NOT MATERIALIZED (
         SELECT m.id, m.document_id, m.currency, m.direction, m.country, m.single, coalesce(m.t ->> 'category', '') AS category, coalesce(m.t ->> 'code', '') AS code,
-               trim_scale(coalesce((m.t ->> 'rate')::numeric, (m.t ->> 'rate_bp')::numeric / 100, 0)) AS rate,
-               m.sign * coalesce((m.t ->> 'base')::numeric, 0) AS base, m.sign * coalesce((m.t ->> 'amount')::numeric, 0) AS tax
+               trim_scale(coalesce(daybook.stated_number(m.t ->> 'rate'), daybook.stated_number(m.t ->> 'rate_bp') / 100, 0)) AS rate,
+               m.sign * coalesce(daybook.stated_number(m.t ->> 'base'), 0) AS base, m.sign * coalesce(daybook.stated_number(m.t ->> 'amount'), 0) AS tax
           FROM members m
     ), stated AS MATERIALIZED (
         SELECT t.id, t.document_id, t.currency, t.direction, t.country, t.category, t.code, t.rate, 1 AS documents, t.base, t.tax
@@ -5929,6 +5933,7 @@ DECLARE
     target bigint;
     bad    text;
 BEGIN
+    PERFORM daybook.see_groups_whole();
     ids := ARRAY(SELECT DISTINCT daybook.open_item_of(_org, u.id) FROM unnest(documents) AS u (id) WHERE u.id IS NOT NULL ORDER BY 1);
     IF cardinality(ids) < 2 OR reconcile.reason IS NULL OR octet_length(reconcile.reason) > 1000 OR coalesce(reconcile.actor, '') = '' THEN
         RAISE EXCEPTION 'a group takes two documents at least, a reason of at most 1000 bytes, and who puts them together' USING ERRCODE = 'DB010';
@@ -6535,6 +6540,20 @@ $$;
 
 COMMENT ON FUNCTION daybook.return_more_jobs(batch integer) IS 'Makes failed jobs pending again whose cause is gone, where the change that mended it left them to workers. Workers call it';
 
+-- Name: see_groups_whole(); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.see_groups_whole() RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+BEGIN
+    IF current_setting('transaction_isolation') <> 'read committed' THEN
+        RAISE EXCEPTION 'the isolation level is %: a group may not be seen whole', current_setting('transaction_isolation')
+            USING ERRCODE = 'DB010', HINT = 'put documents together, or take them apart, in a transaction that is READ COMMITTED';
+    END IF;
+END
+$$;
+
 -- Name: set_default_hooks(text[]); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.set_default_hooks(hooks text[], OUT changed boolean) RETURNS boolean
@@ -6888,6 +6907,14 @@ $_$;
 
 COMMENT ON FUNCTION daybook.stated_amount(content jsonb) IS 'The amount that a document states as a whole, in minor units: its total, what is payable or was paid, or the debits of its journal';
 
+-- Name: stated_number(text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.stated_number(stated text) RETURNS numeric
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    AS $_$
+    SELECT CASE WHEN stated ~ '^-?\d{1,30}(\.\d{1,30})?$' THEN stated::numeric END
+$_$;
+
 -- Name: states_amount(jsonb); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.states_amount(content jsonb) RETURNS boolean
@@ -7204,6 +7231,7 @@ DECLARE
     ids    CONSTANT text[] := ARRAY(SELECT daybook.open_item_of(_org, u.id) FROM unnest(unreconcile.documents) AS u (id));
     groups bigint[];
 BEGIN
+    PERFORM daybook.see_groups_whole();
     IF (unreconcile.documents IS NULL) = (unreconcile.group_id IS NULL) THEN
         RAISE EXCEPTION 'give either documents or a group' USING ERRCODE = 'DB010';
     END IF;

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/daybook-dev/daybook/internal/ledger"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/actions"
 	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
@@ -88,7 +89,11 @@ type ExchangeBooked struct {
 // on the adjustment account yet. A worker posts it. Booked again it writes nothing, and after
 // documents were taken apart it writes what they are less. The accounts are kept for the next time.
 //
-// Errors: ErrInvalid (an account is missing, or a rate), ErrOrganizationNotFound.
+// The adjustment account is for these journals alone: one with a role, or with entries of others, is
+// refused, and so is another one than before while differences stand on that.
+//
+// Errors: ErrInvalid (an account is missing or in use, or a rate is missing), ErrJournal (it could not
+// be posted), ErrOrganizationNotFound.
 func BookExchangeDifferences(ctx context.Context, db DB, org string, o ExchangeBooking) (b ExchangeBooked, err error) {
 	if o.Until.IsZero() {
 		return b, store.Invalid("name the day until which they are booked")
@@ -162,14 +167,41 @@ func (b *ExchangeBooked) useAccounts(ctx context.Context, tx pgx.Tx, org string,
 	if err != nil {
 		return err
 	}
-	for _, account := range given {
-		if !slices.ContainsFunc(chart, func(a models.Account) bool { return a.Code == account }) {
+	for i, account := range given {
+		at := slices.IndexFunc(chart, func(a models.Account) bool { return a.Code == account })
+		if at < 0 {
 			return store.Refuse(ErrInvalid, fmt.Sprintf("organization %s has no account %s", org, account),
 				"add it to the chart: `daybook accounts import`")
 		}
+		if i == 0 && chart[at].Role != "" {
+			return store.Refuse(ErrInvalid, fmt.Sprintf("account %s has the role %s, and takes no adjustments", account, chart[at].Role),
+				"name an account that is used for nothing else")
+		}
 	}
+	before := b.Accounts
 	b.Accounts = given
-	return nil
+	return adjustmentFits(ctx, tx, org, given[0], before)
+}
+
+// adjustmentFits refuses an adjustment account on which others post, and another one than before while
+// differences stand on that: they would be booked a second time.
+func adjustmentFits(ctx context.Context, tx pgx.Tx, org, account string, before []string) error {
+	if before != nil && before[0] != account {
+		stands, _, err := ledgerdb.ExchangeBooked(ctx, tx, org, before[0], lastDay(models.Date{}))
+		if err != nil {
+			return err
+		}
+		if stands.Sign() != 0 {
+			return store.Refuse(ErrInvalid, fmt.Sprintf("differences stand on account %s: they would be booked a second time", before[0]),
+				"go on with that account, or delete its journals first (`daybook journal delete`)")
+		}
+	}
+	used, err := ledgerdb.PostedByOthers(ctx, tx, org, account)
+	if err == nil && used {
+		err = store.Refuse(ErrInvalid, fmt.Sprintf("account %s has entries that are no exchange differences", account),
+			"name an account that is used for nothing else")
+	}
+	return err
 }
 
 // journal is what books the rest.
@@ -188,11 +220,22 @@ func (b *ExchangeBooked) journal(ctx context.Context, org, id string, on models.
 	}
 }
 
-// writeJournal writes a document that posts its own entries, and asks for it to be posted.
+// writeJournal writes a document that posts its own entries, and asks for it to be posted. One that
+// could not be posted is refused.
 func writeJournal(ctx context.Context, tx pgx.Tx, d *models.Document) error {
+	if err := ownDocuments(ctx, tx, d.OrgID); err != nil {
+		return err
+	}
+	trial, err := ledger.NewTrial(ctx, tx, d.OrgID)
+	if err != nil {
+		return err
+	}
+	if _, _, refused := trial.Evaluate(d); refused != nil {
+		return fmt.Errorf("%w: %w", ErrJournal, refused)
+	}
 	if _, err := ledgerdb.PutDocument(ctx, tx, d); err != nil {
 		return err
 	}
-	_, err := store.MarkDocumentReady(ctx, tx, d.OrgID, d.ID, models.PriorityNormal)
+	_, err = store.MarkDocumentReady(ctx, tx, d.OrgID, d.ID, models.PriorityNormal)
 	return err
 }

@@ -170,3 +170,45 @@ func TestMinorDigitsInSQL(t *testing.T) {
 		}
 	}
 }
+
+// An adjustment account that is used for something else would count what stands there as booked, and
+// another one than before would book all of it a second time.
+func TestAdjustmentAccountIsForNothingElse(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.withRates()
+	_, err := books.PutAccounts(t.Context(), b.Pool, org, []models.Account{
+		{Code: "1298", Name: "Adjustment", Type: models.AccountAsset},
+		{Code: "1299", Name: "Another", Type: models.AccountAsset},
+		{Code: "4840", Name: "Gains", Type: models.AccountIncome},
+		{Code: "6880", Name: "Losses", Type: models.AccountExpense},
+	}, books.AccountsOptions{})
+	require.NoError(t, err)
+	fixture.Ready(t, b.Pool, in("USD", sold(org, "a", "Ada", 1, 10000)), in("USD", pays(org, "p", "Ada", 6, 10000)))
+	b.work()
+	b.reconcile("a", "p")
+	book := func(adjustment string) error {
+		_, err := books.BookExchangeDifferences(t.Context(), b.Pool, org, books.ExchangeBooking{
+			Until: models.NewDate(2026, 3, 31), Adjustment: adjustment, Gain: "4840", Loss: "6880",
+		})
+		return err
+	}
+	require.ErrorContains(t, book("1200"), "has the role receivable")
+	require.ErrorContains(t, book("4125"), "entries that are no exchange differences")
+	require.NoError(t, book("1298"))
+	require.ErrorContains(t, book("1299"), "booked a second time")
+	b.work()
+	require.ErrorContains(t, book("1299"), "booked a second time")
+	require.NoError(t, book("1298"))
+}
+
+// A journal that no worker could post is refused, and nothing counts as booked.
+func TestExchangeDifferencesOfAnotherSource(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.withRates()
+	_, err := b.Pool.Exec(t.Context(), `UPDATE daybook.organizations SET source = 'shop' WHERE id = $1`, org)
+	require.NoError(t, err)
+	_, err = books.CloseYear(t.Context(), b.Pool, org, 2025, books.CloseYearOptions{To: "2900"})
+	require.ErrorIs(t, err, books.ErrJournal)
+}

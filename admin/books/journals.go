@@ -103,16 +103,25 @@ func CheckJournal(ctx context.Context, db DB, org string, j Journal) (day models
 	return day, err
 }
 
+// ownDocuments refuses an organization whose documents are in another source than daybook.documents:
+// what is written there would be posted by no worker.
+func ownDocuments(ctx context.Context, tx pgx.Tx, org string) error {
+	needs, err := store.NeedsOf(ctx, tx, []string{org})
+	if err != nil {
+		return err
+	}
+	if source := needs[org].Source; source != store.SourceDaybook {
+		return store.Refuse(ErrJournal, "the organization's documents are those of the source "+source,
+			"write the journal as a document there")
+	}
+	return nil
+}
+
 // checkJournal makes the document of a journal, and finds the day on which it would be posted.
 func checkJournal(ctx context.Context, tx pgx.Tx, org string, j *Journal) (*models.Document, models.Date, error) {
 	var none models.Date
-	needs, err := store.NeedsOf(ctx, tx, []string{org})
-	if err != nil {
+	if err := ownDocuments(ctx, tx, org); err != nil {
 		return nil, none, err
-	}
-	if source := needs[org].Source; source != store.SourceDaybook {
-		return nil, none, store.Refuse(ErrJournal, "the organization's documents are those of the source "+source,
-			"write the journal as a document there")
 	}
 	d, err := j.document(org)
 	if err != nil {

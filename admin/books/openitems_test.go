@@ -201,3 +201,20 @@ SELECT count(*) FROM (SELECT FROM daybook.reconciled WHERE org_id = $1 GROUP BY 
 SELECT count(*) FROM daybook.open_items($1) WHERE sign(open_amount) <> sign(amount) OR abs(open_amount) > abs(amount)`, of))
 	})
 }
+
+// A stricter transaction might not see what a group has become, and would tear it apart.
+func TestGroupsInAStricterTransaction(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	for _, stmt := range []string{
+		`SELECT daybook.reconcile('org_1', '{a,b}')`, `SELECT daybook.unreconcile('org_1', '{a}')`,
+		`SELECT * FROM daybook.match_open_items('org_1')`,
+	} {
+		err := pgx.BeginTxFunc(t.Context(), b.Pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead}, func(tx pgx.Tx) error {
+			_, err := tx.Exec(t.Context(), stmt)
+			return err
+		})
+		require.Equal(t, "DB010", store.SQLState(err), "%s: %v", stmt, err)
+		require.ErrorContains(t, err, "isolation level", stmt)
+	}
+}

@@ -50,12 +50,22 @@ func Rates(ctx context.Context, db DB, org string, o RatesOptions) ([]models.Cur
 //
 // Errors: ErrInvalid, ErrOrganizationNotFound.
 func PutRates(ctx context.Context, db DB, org string, rates []models.CurrencyRate) (changed int64, err error) {
+	seen := make(map[string]bool, len(rates))
 	for i := range rates {
 		if wrong := wrongRate(&rates[i]); wrong != "" {
 			return 0, store.Invalid("rate %d: %s", i+1, wrong)
 		}
+		key := rates[i].Currency + " on " + rates[i].ValidOn.String()
+		if seen[key] {
+			return 0, store.Invalid("rate %d: the rate of %s is there twice", i+1, key)
+		}
+		seen[key] = true
 	}
 	err = change(ctx, db, org, false, func(tx pgx.Tx) error {
+		// SetOwnCurrency looks for rates: it waits for these.
+		if _, err := tx.Exec(ctx, `SELECT 1 FROM daybook.organizations WHERE id = $1 FOR SHARE`, org); err != nil {
+			return store.Wrap("lock the organization", err)
+		}
 		own, _, err := ledgerdb.OwnCurrency(ctx, tx, org)
 		if err != nil {
 			return err

@@ -96,6 +96,9 @@ func (o *StatementOptions) columns(kind models.StatementKind) ([]models.Statemen
 			return nil, store.Refuse(ErrInvalid, "the name or the value of the dimension is no text", "")
 		}
 	}
+	if o.WhereKey == "" && o.WhereValue != "" {
+		return nil, store.Refuse(ErrInvalid, "there is a value and no dimension", "name the dimension")
+	}
 	now := models.StatementColumn{From: o.From, To: o.To}
 	if o.Compare == CompareNothing {
 		return []models.StatementColumn{now}, nil

@@ -246,3 +246,25 @@ func TestCloseYear(t *testing.T) {
 	_, err := books.CloseYear(ctx, b.Pool, org, 2025, books.CloseYearOptions{To: "1200"})
 	require.ErrorIs(t, err, books.ErrInvalid)
 }
+
+// A number that is none, in a content that an application wrote, keeps no month from being closed.
+func TestTaxesThatAreNoNumbers(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	march := books.Month(2026, 3)
+	require.NoError(t, second(books.AddPeriods(t.Context(), b.Pool, org, march)))
+	b.posted("odd", models.NewDate(2026, 3, 3))
+	_, err := b.Pool.Exec(t.Context(), `
+UPDATE daybook.documents SET content = content || '{"taxes": [{"category": "VAT", "rate": "19 %", "base": "1e999999", "amount": "some"}]}' WHERE id = 'odd'`)
+	require.NoError(t, err)
+	_, err = books.VATSummary(t.Context(), b.Pool, org, march.StartsOn, march.EndsOn)
+	require.NoError(t, err)
+	require.NoError(t, second(books.ClosePeriod(t.Context(), b.Pool, org, march, books.CloseOptions{})))
+}
+
+func TestAValueNeedsADimension(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	_, err := books.IncomeStatement(t.Context(), b.Pool, org, books.StatementOptions{WhereValue: "sales"})
+	require.ErrorIs(t, err, books.ErrInvalid)
+}

@@ -25,14 +25,17 @@ type CloseYearOptions struct {
 // and changes nothing otherwise. With Undo the document is deleted, and a worker reverses what is
 // posted of it.
 //
-// Errors: ErrInvalid (the account is not one of equity, or the last day is closed),
-// ErrOrganizationNotFound.
+// Errors: ErrInvalid (the account is not one of equity, or the last day is closed), ErrJournal (the
+// organization's documents are in another source), ErrOrganizationNotFound.
 func CloseYear(ctx context.Context, db DB, org string, year int, o CloseYearOptions) (models.YearEnd, error) {
 	var done models.YearEnd
 	if !store.ValidText(o.To) {
 		return done, store.Refuse(ErrInvalid, "the account is no text", "")
 	}
 	err := change(ctx, db, org, false, func(tx pgx.Tx) (err error) {
+		if err = ownDocuments(ctx, tx, org); err != nil {
+			return err
+		}
 		if done, err = ledgerdb.CloseYear(ctx, tx, org, year, o.To, actions.By(ctx), o.Undo); err != nil {
 			return err
 		}

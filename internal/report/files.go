@@ -5,8 +5,14 @@ import (
 	"encoding/csv"
 	"fmt"
 	"io"
+	"strings"
 	"time"
+
+	"github.com/daybook-dev/daybook/failure"
 )
+
+// ErrTooWide: a table has more columns than a page takes.
+var ErrTooWide = failure.New(failure.Invalid, "the report is too wide for a page")
 
 // WriteCSV writes the rows of all tables, which have the same columns, as CSV: the table's caption
 // as the currency, what the row is, and its values. Amounts are plain decimal numbers. A text that a
@@ -17,8 +23,8 @@ func (r *Report) WriteCSV(w io.Writer) error {
 		t := &r.Tables[i]
 		if i == 0 {
 			head := []string{"currency", "line"}
-			for _, c := range t.Columns {
-				head = append(head, c.ID)
+			for i := range t.Columns {
+				head = append(head, t.Columns[i].name())
 			}
 			if err := out.Write(head); err != nil {
 				return err
@@ -42,6 +48,14 @@ func (r *Report) WriteCSV(w io.Writer) error {
 	return out.Error()
 }
 
+// name is what the head of a file calls a column: one of several amounts by its title.
+func (c *Column) name() string {
+	if strings.HasPrefix(c.ID, "amount_") {
+		return guarded(Cell{Value: c.Title})
+	}
+	return c.ID
+}
+
 // guarded is the value of a cell; a text that begins like a formula has an apostrophe before it.
 func guarded(c Cell) string {
 	if !c.Number && c.Value != "" && bytes.IndexByte([]byte("=+-@\t\r"), c.Value[0]) >= 0 {
@@ -52,6 +66,11 @@ func guarded(c Cell) string {
 
 // WritePDF prints the report by the built-in template.
 func (r *Report) WritePDF(w io.Writer, madeAt time.Time) error {
+	for i := range r.Tables {
+		if n := len(r.Tables[i].Columns); n > maxColumns {
+			return fmt.Errorf("%w: there are %d columns, and a page takes %d; take the CSV", ErrTooWide, n, maxColumns)
+		}
+	}
 	templates, err := OpenTemplates("")
 	if err != nil {
 		return err

@@ -30,7 +30,7 @@ type KnownJournal struct{ Found, Journal, Deleted bool }
 // LockJournal locks the document under an id and says what it is.
 func LockJournal(ctx context.Context, tx pgx.Tx, org, id string) (k KnownJournal, err error) {
 	const stmt = `
-SELECT true, d.content -> 'journal' IS NOT NULL, d.deleted_at IS NOT NULL
+SELECT true, coalesce(jsonb_typeof(d.content -> 'journal') = 'object', false), d.deleted_at IS NOT NULL
   FROM daybook.documents d
  WHERE d.org_id = $1 AND d.id = $2
    FOR NO KEY UPDATE`
@@ -57,7 +57,7 @@ func Journals(ctx context.Context, q store.Querier, f JournalQuery) ([]models.Do
 SELECT d.org_id, d.id, d.type, d.direction, d.currency, d.issue_date, d.value_date, d.content::text, d.accounting_ready_at, d.accounting_ready_version,
        d.accounting_impact_created_at, d.deleted_at, d.import_id, d.created_at, d.updated_at
   FROM daybook.documents d
- WHERE d.org_id = @org AND d.id >= @first AND d.id < @before AND d.content -> 'journal' IS NOT NULL
+ WHERE d.org_id = @org AND d.id >= @first AND d.id < @before AND jsonb_typeof(d.content -> 'journal') = 'object'
  ORDER BY d.id DESC
  LIMIT @most`
 	list, err := store.Collect(ctx, q, func(row pgx.CollectableRow) (d models.Document, err error) {

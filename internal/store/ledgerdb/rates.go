@@ -122,3 +122,13 @@ SELECT daybook.exchange_booked($1, $2, $3)::text,
 	booked, err := WholeNumber(text)
 	return booked, id, err
 }
+
+// PostedByOthers reads whether an account has entries of documents that are no journals of exchange
+// differences.
+func PostedByOthers(ctx context.Context, q store.Querier, org, account string) (used bool, err error) {
+	const stmt = `
+SELECT EXISTS (SELECT FROM daybook.entries e JOIN daybook.impacts i ON i.id = e.impact_id
+                WHERE e.org_id = $1 AND e.account_code = $2 AND i.document_id NOT LIKE 'exchange:%')`
+	err = q.QueryRow(ctx, stmt, org, account).Scan(&used)
+	return used, store.Wrap("look for entries of the adjustment account", err)
+}

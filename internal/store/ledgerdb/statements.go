@@ -52,10 +52,16 @@ func ReadStatement(ctx context.Context, db store.Beginner, kind models.Statement
 	}
 	if f.By != "" {
 		s.Columns, lines = splitColumns(f.Columns[0], lines[0])
+		if n := len(s.Columns); n > maxStatementColumns {
+			return s, store.Invalid("the dimension %s has %d values, and a statement at most %d columns", f.By, n-1, maxStatementColumns)
+		}
 	}
 	s.Lines = joinColumns(lines)
 	return s, nil
 }
+
+// maxStatementColumns bounds the columns of a statement that is split.
+const maxStatementColumns = 1000
 
 // statementLines reads the lines of a column.
 func statementLines(ctx context.Context, tx pgx.Tx, kind models.StatementKind, f StatementFilter,

@@ -142,7 +142,7 @@ func readJournal(r *request, org string) (*journalForm, books.Journal) {
 		}
 		return ""
 	}
-	for i := range min(len(r.PostForm["account"]), maxJournalLines) {
+	for i := range min(len(r.PostForm["account"]), maxJournalLines+journalLines) {
 		l := journalLine{
 			Account: at("account", i), Debit: at("debit", i), Credit: at("credit", i),
 			Currency: strings.ToUpper(at("line_currency", i)), Note: at("note", i), Dimensions: at("line_dimensions", i),
@@ -166,6 +166,9 @@ func readJournal(r *request, org string) (*journalForm, books.Journal) {
 	}
 	if f.Reason == "" {
 		f.Problem = "the reason is missing: say why it is posted"
+	}
+	if len(r.PostForm["account"]) > maxJournalLines+journalLines {
+		f.Problem = fmt.Sprintf("a form takes %d lines at most: write the journal by the API", maxJournalLines)
 	}
 	return f, j
 }

@@ -102,7 +102,7 @@ func (s *server) putJournal(ctx context.Context, in *putJournalInput) (*journalC
 		return nil, err
 	}
 	b := &in.Body
-	date, err := models.ParseDate(b.Date)
+	date, err := day("body.date", b.Date)
 	if err != nil {
 		return nil, err
 	}

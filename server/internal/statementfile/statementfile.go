@@ -9,6 +9,7 @@ import (
 
 	"github.com/daybook-dev/daybook/admin/books"
 	"github.com/daybook-dev/daybook/internal/report"
+	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 )
 
@@ -51,6 +52,10 @@ func Make(ctx context.Context, db books.DB, kind models.StatementKind, org strin
 // read reads a statement as a report.
 func read(ctx context.Context, db books.DB, kind models.StatementKind, org string, o books.StatementOptions,
 ) (*report.Report, error) {
+	whole := kind == models.StatementCash || kind == models.StatementVAT
+	if whole && (o.By != "" || o.WhereKey != "" || o.WhereValue != "" || o.Compare != books.CompareNothing) {
+		return nil, store.Refuse(books.ErrInvalid, "this statement is neither compared nor split by dimensions", "leave these filters out")
+	}
 	switch kind {
 	case models.StatementVAT:
 		s, err := books.VATSummary(ctx, db, org, o.From, o.To)
