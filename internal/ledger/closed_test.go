@@ -129,3 +129,44 @@ func TestAPeriodIsClosedBySQL(t *testing.T) {
 	require.NoError(t, <-closed)
 	assert.Equal(t, models.CodePeriodClosed, b.dated("two", march(2)))
 }
+
+// What a closed month had is reversed in a later one. When the month is open again, a correction does
+// not go back to it: the document would be in it twice, and the later month would have less than
+// nothing.
+func TestACorrectionStaysBehindAMovedReversal(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.tx(func(ctx context.Context, tx pgx.Tx) {
+		_, err := ledgerdb.SetClosedPeriodPolicy(ctx, tx, org, models.PolicyFirstOpenDay)
+		require.NoError(t, err)
+	})
+	b.addPeriods(month(3), month(4), month(5))
+	write := func(amount int64) {
+		d := fixture.Invoice(org, "corrected", amount)
+		d.IssueDate = march(10)
+		fixture.Ready(t, b.Pool, d)
+		b.work()
+	}
+	sum := func(m time.Month) (n int64) {
+		require.NoError(t, b.Pool.QueryRow(t.Context(), `
+SELECT coalesce(sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END), 0)::bigint
+  FROM daybook.entries e JOIN daybook.impacts i ON i.id = e.impact_id
+ WHERE i.document_id = 'corrected' AND e.account_code = '1200' AND i.posting_date BETWEEN $1 AND $2`,
+			month(m).StartsOn.Time(), month(m).EndsOn.Time()).Scan(&n))
+		return n
+	}
+	write(1000)
+	had := sum(time.March)
+	b.close(march(1))
+	write(2000)
+	assert.Equal(t, [2]int64{had, had}, [2]int64{sum(time.March), sum(time.April)})
+	b.open(march(1))
+	write(3000)
+	assert.Equal(t, [2]int64{had, 2 * had}, [2]int64{sum(time.March), sum(time.April)}, "not once more in March")
+
+	// The later month is closed, too: it goes on behind that.
+	b.close(month(4).StartsOn)
+	b.open(march(1))
+	write(5000)
+	assert.Equal(t, [3]int64{had, 2 * had, 2 * had}, [3]int64{sum(time.March), sum(time.April), sum(time.May)})
+}

@@ -220,7 +220,32 @@ func (c *chunk) plan(p plan) {
 		}
 		p.reversalDate = day
 	}
+	if p.post != nil && !p.retracts {
+		day, err := c.afterMoved(p)
+		if err != nil {
+			c.errs[p.index] = err
+			return
+		}
+		p.postingDate = day
+	}
 	c.plans = append(c.plans, p)
+}
+
+// afterMoved is the day of a posting that is not before a reversal that had to stand on a later day
+// than what it reverses. What was reversed stays in its closed period until that day; posted there
+// once more, when the period is open again, the document would be in it twice.
+func (c *chunk) afterMoved(p plan) (models.Date, error) {
+	day, last := p.postingDate, c.last[p.index]
+	if last != nil && last.MovedTo != nil && day.Before(*last.MovedTo) {
+		day = *last.MovedTo
+	}
+	if p.reverse != nil && p.reverse.PostingDate.Before(p.reversalDate) && day.Before(p.reversalDate) {
+		day = p.reversalDate
+	}
+	if day == p.postingDate {
+		return day, nil
+	}
+	return c.orgs[c.jobs[p.index].OrgID].firstOpenDay(day)
 }
 
 // evaluate says what a document's impact is, and how long that took.

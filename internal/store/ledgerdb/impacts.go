@@ -29,6 +29,9 @@ type LastImpact struct {
 	// LastEpoch is the highest epoch in which the version and rule set that were asked for were
 	// posted; nil: never.
 	LastEpoch *int
+	// MovedTo is the latest day on which an impact of the chain was reversed because its own day was
+	// closed; nil: each was reversed on its own day.
+	MovedTo *models.Date
 }
 
 // Live reports whether the document is posted.
@@ -56,7 +59,11 @@ SELECT k.n, i.id, i.seq, i.kind, i.document_version, i.rule_set_version, i.rule_
        i.content_hash,
        ARRAY(SELECT c.rule_set_version FROM daybook.confirmations c WHERE c.impact_id = i.id AND c.document_version = k.version),
        (SELECT max(x.epoch) FROM daybook.impacts x
-         WHERE x.org_id = k.org_id AND x.document_id = k.id AND x.document_version = k.version AND x.rule_set_version = k.rule_set AND x.kind = 'post')
+         WHERE x.org_id = k.org_id AND x.document_id = k.id AND x.document_version = k.version AND x.rule_set_version = k.rule_set AND x.kind = 'post'),
+       CASE WHEN i.seq > 1 THEN
+           (SELECT max(r.posting_date) FROM daybook.impacts r
+              JOIN daybook.impacts o ON o.org_id = r.org_id AND o.document_id = r.document_id AND o.seq = r.previous_seq AND o.posting_date < r.posting_date
+             WHERE r.org_id = k.org_id AND r.document_id = k.id AND r.kind = 'reverse') END
   FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[]) WITH ORDINALITY AS k (org_id, id, version, rule_set, n)
  CROSS JOIN LATERAL (
         SELECT * FROM daybook.impacts x
@@ -72,7 +79,7 @@ SELECT k.n, i.id, i.seq, i.kind, i.document_version, i.rule_set_version, i.rule_
 		l := &LastImpact{}
 		if err = row.Scan(&n, &l.ID, &l.Seq, &l.Kind, &l.DocumentVersion, &l.RuleSetVersion, &l.RuleID, &l.DocumentDate,
 			&l.PostingDate,
-			&l.EntryCount, &l.Epoch, &l.ContentHash, &l.ConfirmedUnder, &l.LastEpoch); err == nil {
+			&l.EntryCount, &l.Epoch, &l.ContentHash, &l.ConfirmedUnder, &l.LastEpoch, &l.MovedTo); err == nil {
 			out[n-1] = l
 		}
 		return n, err
