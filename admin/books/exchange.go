@@ -8,7 +8,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/daybook-dev/daybook/internal/ledger"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/actions"
 	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
@@ -226,16 +225,12 @@ func writeJournal(ctx context.Context, tx pgx.Tx, d *models.Document) error {
 	if err := ownDocuments(ctx, tx, d.OrgID); err != nil {
 		return err
 	}
-	trial, err := ledger.NewTrial(ctx, tx, d.OrgID)
-	if err != nil {
+	if _, err := dayOf(ctx, tx, d); err != nil {
 		return err
-	}
-	if _, _, refused := trial.Evaluate(d); refused != nil {
-		return fmt.Errorf("%w: %w", ErrJournal, refused)
 	}
 	if _, err := ledgerdb.PutDocument(ctx, tx, d); err != nil {
 		return err
 	}
-	_, err = store.MarkDocumentReady(ctx, tx, d.OrgID, d.ID, models.PriorityNormal)
+	_, err := store.MarkDocumentReady(ctx, tx, d.OrgID, d.ID, models.PriorityNormal)
 	return err
 }

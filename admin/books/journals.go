@@ -132,15 +132,25 @@ func checkJournal(ctx context.Context, tx pgx.Tx, org string, j *Journal) (*mode
 			return nil, none, err
 		}
 	}
-	trial, err := ledger.NewTrial(ctx, tx, org)
+	day, err := dayOf(ctx, tx, d)
 	if err != nil {
 		return nil, none, err
 	}
+	return d, day, nil
+}
+
+// dayOf is the day on which the document of a journal would be posted. One that could not be posted
+// is refused with ErrJournal.
+func dayOf(ctx context.Context, tx pgx.Tx, d *models.Document) (models.Date, error) {
+	trial, err := ledger.NewTrial(ctx, tx, d.OrgID)
+	if err != nil {
+		return models.Date{}, err
+	}
 	_, day, refused := trial.Evaluate(d)
 	if refused != nil {
-		return nil, none, fmt.Errorf("%w: %w", ErrJournal, refused)
+		return day, fmt.Errorf("%w: %w", ErrJournal, refused)
 	}
-	return d, day, nil
+	return day, nil
 }
 
 // document is the journal as a document.

@@ -228,10 +228,40 @@ func (f *statementFlags) run(c *cobra.Command, a *cli.App, read statementReader)
 	return f.write(a, report.Statement(&s), answers.StatementOf(&s))
 }
 
+// spannedStatement has the flags of a statement of a span that is neither compared nor split.
+type spannedStatement struct {
+	statementFile
+	span statementSpan
+	org  string
+}
+
+func (s *spannedStatement) add(command *cobra.Command) {
+	orgFlag(command, &s.org)
+	s.span.add(command.Flags())
+	s.statementFile.add(command.Flags())
+}
+
+// run checks the flags, opens the database, and writes the statement.
+func (s *spannedStatement) run(c *cobra.Command, a *cli.App,
+	write func(ctx context.Context, db *cli.Database, from, to models.Date) error,
+) error {
+	from, to, err := s.span.parse()
+	if err != nil {
+		return err
+	}
+	if err := s.check(); err != nil {
+		return err
+	}
+	db, err := a.Open(c.Context(), 1)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	return write(c.Context(), db, from, to)
+}
+
 func statementCashCommand(a *cli.App) *cobra.Command {
-	var f statementFile
-	var span statementSpan
-	var org string
+	var f spannedStatement
 	command := &cobra.Command{
 		Use:   "cash --org ORG [--period PERIOD | --year YEAR | --from DAY --to DAY]",
 		Short: "Make the statement of cash: what came in and went out, by account",
@@ -240,27 +270,15 @@ func statementCashCommand(a *cli.App) *cobra.Command {
 		Example: "  daybook statement cash --org acme --period 2026-03",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			from, to, err := span.parse()
-			if err != nil {
-				return err
-			}
-			if err := f.check(); err != nil {
-				return err
-			}
-			db, err := a.Open(c.Context(), 1)
-			if err != nil {
-				return err
-			}
-			defer db.Close()
-			s, err := books.CashStatement(c.Context(), db.Pool, org, from, to)
-			if err != nil {
-				return err
-			}
-			return f.write(a, report.CashStatement(&s), answers.CashStatementOf(&s))
+			return f.run(c, a, func(ctx context.Context, db *cli.Database, from, to models.Date) error {
+				s, err := books.CashStatement(ctx, db.Pool, f.org, from, to)
+				if err != nil {
+					return err
+				}
+				return f.write(a, report.CashStatement(&s), answers.CashStatementOf(&s))
+			})
 		},
 	}
-	orgFlag(command, &org)
-	span.add(command.Flags())
-	f.add(command.Flags())
+	f.add(command)
 	return command
 }

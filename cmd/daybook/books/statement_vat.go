@@ -1,18 +1,19 @@
 package books
 
 import (
+	"context"
+
 	"github.com/spf13/cobra"
 
 	"github.com/daybook-dev/daybook/admin/books"
 	"github.com/daybook-dev/daybook/cmd/daybook/cli"
 	"github.com/daybook-dev/daybook/internal/answers"
 	"github.com/daybook-dev/daybook/internal/report"
+	"github.com/daybook-dev/daybook/models"
 )
 
 func statementVATCommand(a *cli.App) *cobra.Command {
-	var f statementFile
-	var span statementSpan
-	var org string
+	var f spannedStatement
 	command := &cobra.Command{
 		Use:   "vat --org ORG [--period PERIOD | --year YEAR | --from DAY --to DAY]",
 		Short: "Sum up taxes: as documents state them, as they are posted, and the difference",
@@ -21,36 +22,25 @@ func statementVATCommand(a *cli.App) *cobra.Command {
 		Example: "  daybook statement vat --org acme --period 2026-03",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			from, to, err := span.parse()
-			if err != nil {
-				return err
-			}
-			if err := f.check(); err != nil {
-				return err
-			}
-			db, err := a.Open(c.Context(), 1)
-			if err != nil {
-				return err
-			}
-			defer db.Close()
-			s, err := books.VATSummary(c.Context(), db.Pool, org, from, to)
-			if err != nil {
-				return err
-			}
-			if err := f.write(a, report.VATSummary(&s), answers.VATSummaryOf(&s)); err != nil {
-				return err
-			}
-			for _, d := range answers.VATSummaryOf(&s).Documents {
-				a.Say("%s states %s %s of tax, and %s is posted.", d.DocumentID, d.Stated.Decimal, d.Currency, d.Posted.Decimal)
-			}
-			if s.More {
-				a.Say("Others differ as well: --format json has the first 100; daybook.vat_differences lists all.")
-			}
-			return nil
+			return f.run(c, a, func(ctx context.Context, db *cli.Database, from, to models.Date) error {
+				s, err := books.VATSummary(ctx, db.Pool, f.org, from, to)
+				if err != nil {
+					return err
+				}
+				answer := answers.VATSummaryOf(&s)
+				if err := f.write(a, report.VATSummary(&s), answer); err != nil {
+					return err
+				}
+				for _, d := range answer.Documents {
+					a.Say("%s states %s %s of tax, and %s is posted.", d.DocumentID, d.Stated.Decimal, d.Currency, d.Posted.Decimal)
+				}
+				if s.More {
+					a.Say("Others differ as well: --format json has the first 100; daybook.vat_differences lists all.")
+				}
+				return nil
+			})
 		},
 	}
-	orgFlag(command, &org)
-	span.add(command.Flags())
-	f.add(command.Flags())
+	f.add(command)
 	return command
 }
