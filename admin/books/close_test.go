@@ -2,6 +2,7 @@ package books_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/daybook-dev/daybook/internal/dev/pgtest"
 	"github.com/daybook-dev/daybook/internal/dev/pgtest/fixture"
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
 	"github.com/daybook-dev/daybook/models"
 )
 
@@ -223,7 +225,7 @@ func TestClosingWaitsForWhatIsBeingWritten(t *testing.T) {
 			require.NoError(t, err)
 			require.NotEmpty(t, done.DocumentID)
 		},
-		"both": func(t *testing.T, db books.DB) { // and neither waits for the other, with a closing between them
+		"more than one": func(t *testing.T, db books.DB) { // with a closing that waits between them
 			require.NoError(t, second(books.BookExchangeDifferences(t.Context(), db, org,
 				books.ExchangeBooking{Until: on, Adjustment: "1370", Gain: "4920", Loss: "6960"})))
 		},
@@ -245,11 +247,8 @@ func TestClosingWaitsForWhatIsBeingWritten(t *testing.T) {
 			go func() {
 				closed <- second(books.ClosePeriod(ctx, b.Pool, org, books.Month(2026, 3), books.CloseOptions{}))
 			}()
-			require.Eventually(t, func() bool {
-				return len(closed) > 0 || fixture.Count(t, b.Pool, `
-SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) == 1
-			}, pgtest.Patience, 5*time.Millisecond)
-			if name == "both" {
+			b.awaitLocked(1)
+			if name == "more than one" {
 				require.NoError(t, second(books.CloseYear(ctx, books.In(tx), org, 2026, books.CloseYearOptions{Undo: true})))
 			}
 			require.NoError(t, tx.Commit(ctx))
@@ -257,5 +256,39 @@ SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wai
 			b.work()
 			require.NoError(t, second(books.ClosePeriod(ctx, b.Pool, org, books.Month(2026, 3), books.CloseOptions{})))
 		})
+	}
+}
+
+// awaitLocked waits until so many sessions wait for locks.
+func (b *bundle) awaitLocked(n int) {
+	b.t.Helper()
+	const waiting = `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`
+	require.Eventually(b.t, func() bool { return fixture.Count(b.t, b.Pool, waiting) == n }, pgtest.Patience, 5*time.Millisecond)
+}
+
+// A program and plain SQL that change a period at once wait for each other in one order.
+func TestClosingBesidePlainSQL(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	ctx := t.Context()
+	march := books.Month(2026, 3)
+	require.NoError(t, second(books.AddPeriods(ctx, b.Pool, org, march)))
+	for _, change := range []func() error{
+		func() error { return second(books.ClosePeriod(ctx, b.Pool, org, march, books.CloseOptions{})) },
+		func() error { return second(books.OpenPeriod(ctx, b.Pool, org, march)) },
+	} {
+		posting, err := b.Pool.Begin(ctx)
+		require.NoError(t, err)
+		defer func() { _ = posting.Rollback(context.WithoutCancel(ctx)) }()
+		require.NoError(t, ledgerdb.UseConfiguration(ctx, posting, org))
+		done := make(chan error, 2)
+		go func() { done <- change() }()
+		b.awaitLocked(1)
+		go func() {
+			done <- second(b.Pool.Exec(ctx, `UPDATE daybook.periods SET updated_at = clock_timestamp() WHERE org_id = $1`, org))
+		}()
+		b.awaitLocked(2)
+		require.NoError(t, posting.Commit(ctx))
+		require.NoError(t, errors.Join(<-done, <-done))
 	}
 }
