@@ -66,6 +66,53 @@ CREATE TABLE daybook.closed_taxes (
 CREATE INDEX closed_taxes_impact ON daybook.closed_taxes (impact_id);
 COMMENT ON TABLE daybook.closed_taxes IS 'What documents stated of taxes when the days of their impacts were closed, in minor units';
 
+-- What documents state of taxes as they are posted, by live impact, where another content has replaced
+-- that since. A row counts while its impact has as many confirmations: with one more, a later content
+-- is what is posted.
+CREATE TABLE daybook.replaced_taxes (
+    impact_id     bigint PRIMARY KEY,
+    confirmations bigint NOT NULL,
+    type          text NOT NULL,
+    direction     text NOT NULL,
+    currency      text NOT NULL,
+    country       text,
+    taxes         jsonb
+);
+COMMENT ON TABLE daybook.replaced_taxes IS 'What documents state of taxes as they are posted, where their content was replaced since';
+
+-- Keeps what a posted document states when that is replaced, or its row removed: the first time, as a
+-- later content was never posted. The document's row lock keeps workers from posting it meanwhile. It
+-- runs with the rights of the schema's owner, because domain code writes documents and no taxes.
+CREATE FUNCTION daybook.keep_replaced_taxes() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    last daybook.impacts;
+BEGIN
+    SELECT * INTO last FROM daybook.impacts i WHERE i.org_id = OLD.org_id AND i.document_id = OLD.id ORDER BY i.seq DESC LIMIT 1;
+    IF last.kind = 'post' AND last.entry_count > 0 THEN
+        INSERT INTO daybook.replaced_taxes AS k (impact_id, confirmations, type, direction, currency, country, taxes)
+        SELECT last.id, (SELECT count(*) FROM daybook.confirmations c WHERE c.impact_id = last.id), OLD.type, OLD.direction, OLD.currency, OLD.content ->> 'country',
+               (SELECT jsonb_agg(jsonb_build_object('category', t -> 'category', 'code', t -> 'code', 'rate', t -> 'rate', 'rate_bp', t -> 'rate_bp',
+                                                    'base', t -> 'base', 'amount', t -> 'amount'))
+                  FROM jsonb_array_elements(CASE jsonb_typeof(OLD.content -> 'taxes') WHEN 'array' THEN OLD.content -> 'taxes' END) t)
+            ON CONFLICT (impact_id) DO UPDATE
+           SET confirmations = excluded.confirmations, type = excluded.type, direction = excluded.direction, currency = excluded.currency,
+               country = excluded.country, taxes = excluded.taxes
+         WHERE k.confirmations <> excluded.confirmations;
+    END IF;
+    RETURN NULL;
+END
+$$;
+REVOKE ALL ON FUNCTION daybook.keep_replaced_taxes FROM PUBLIC;
+-- Of these columns alone: posting a document does not read the condition.
+CREATE TRIGGER taxes_replaced AFTER UPDATE OF type, direction, currency, content ON daybook.documents
+    FOR EACH ROW WHEN ((OLD.type, OLD.direction, OLD.currency, OLD.content -> 'taxes', OLD.content -> 'country')
+                       IS DISTINCT FROM (NEW.type, NEW.direction, NEW.currency, NEW.content -> 'taxes', NEW.content -> 'country'))
+    EXECUTE FUNCTION daybook.keep_replaced_taxes();
+CREATE TRIGGER taxes_removed AFTER DELETE ON daybook.documents
+    FOR EACH ROW EXECUTE FUNCTION daybook.keep_replaced_taxes();
+
 CREATE TABLE daybook.closed_tax_sums (
     org_id    text COLLATE "C" NOT NULL,
     starts_on date NOT NULL,
@@ -347,8 +394,8 @@ CREATE INDEX impacts_reversals ON daybook.impacts (org_id, posting_date) INCLUDE
 -- The taxes of impacts on days from one to another, which are days of one kept span or of none. kind
 -- says what a row is:
 --
---   impact    what a document states as it is now, by live impact: only these if by_impact
---   stated    what is stated: by documents as they are now, or, of closed days, as they were at the
+--   impact    what a document states as it is posted, by live impact: only these if by_impact
+--   stated    what is stated: by documents as they are posted, or, of closed days, as they were at the
 --             closing, less what reversals took back of that
 --   posted    what is posted to one of the accounts, credits less debits
 --   document  a document of which tax (stated, positive: owed) is not what is posted; if by_document
@@ -389,12 +436,20 @@ BEGIN
         SELECT i.id, i.document_id, i.kind = 'post' AND i.entry_count > 0 AND r.seq IS NULL AS live, r.seq IS NOT NULL AS reversed
           FROM daybook.impacts i LEFT JOIN reversals r ON r.document_id = i.document_id AND r.seq = i.seq + 1
          WHERE i.org_id = _org AND i.posting_date BETWEEN from_day AND to_day
-    ), live AS MATERIALIZED (
-        SELECT i.id, i.document_id, d.currency, CASE WHEN d.type <> 'payment' THEN d.direction WHEN d.direction = 'in' THEN 'out' ELSE 'in' END AS direction,
-               CASE WHEN d.type IN ('credit_note', 'refund') THEN -1 ELSE 1 END AS sign, coalesce(d.content ->> 'country', '') AS country,
-               d.content -> 'taxes' AS taxes
+    ), replaced AS MATERIALIZED (
+        SELECT i.id, i.document_id, k.type, k.direction, k.currency, k.country, k.taxes
+          FROM span i JOIN daybook.replaced_taxes k ON k.impact_id = i.id AND k.impact_id BETWEEN _first AND _last
+         WHERE NOT _kept AND i.live AND k.confirmations = (SELECT count(*) FROM daybook.confirmations c WHERE c.impact_id = i.id)
+    ), contents AS NOT MATERIALIZED (
+        SELECT i.id, i.document_id, d.type, d.direction, d.currency, d.content ->> 'country' AS country, d.content -> 'taxes' AS taxes
           FROM span i JOIN daybook.documents d ON d.org_id = _org AND d.id = i.document_id AND d.id BETWEEN _first_document AND _last_document
-         WHERE NOT _kept AND i.live
+         WHERE NOT _kept AND i.live AND NOT EXISTS (SELECT FROM replaced r WHERE r.id = i.id)
+         UNION ALL
+        SELECT r.* FROM replaced r
+    ), live AS MATERIALIZED (
+        SELECT c.id, c.document_id, c.currency, CASE WHEN c.type <> 'payment' THEN c.direction WHEN c.direction = 'in' THEN 'out' ELSE 'in' END AS direction,
+               CASE WHEN c.type IN ('credit_note', 'refund') THEN -1 ELSE 1 END AS sign, coalesce(c.country, '') AS country, c.taxes
+          FROM contents c
     ), members AS NOT MATERIALIZED (
         SELECT l.id, l.document_id, l.currency, l.direction, l.country, l.sign, l.taxes -> 0 AS t, true AS single
           FROM live l
@@ -789,4 +844,7 @@ DROP INDEX daybook.impacts_reversals;
 DROP FUNCTION daybook.cash_statement, daybook.income_statement, daybook.balance_sheet, daybook.add_statement_totals;
 DROP TYPE daybook.statement_line;
 DROP FUNCTION daybook.account_sums, daybook.entry_sums, daybook.unkept_spans;
-DROP TABLE daybook.closed_tax_differences, daybook.closed_tax_sums, daybook.closed_taxes, daybook.closed_dimension_sums, daybook.closed_sums, daybook.closed_sum_spans;
+DROP TRIGGER taxes_replaced ON daybook.documents;
+DROP TRIGGER taxes_removed ON daybook.documents;
+DROP FUNCTION daybook.keep_replaced_taxes;
+DROP TABLE daybook.replaced_taxes, daybook.closed_tax_differences, daybook.closed_tax_sums, daybook.closed_taxes, daybook.closed_dimension_sums, daybook.closed_sums, daybook.closed_sum_spans;

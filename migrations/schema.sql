@@ -4419,6 +4419,31 @@ BEGIN
 END
 $$;
 
+-- Name: keep_replaced_taxes(); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.keep_replaced_taxes() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+DECLARE
+    last daybook.impacts;
+BEGIN
+    SELECT * INTO last FROM daybook.impacts i WHERE i.org_id = OLD.org_id AND i.document_id = OLD.id ORDER BY i.seq DESC LIMIT 1;
+    IF last.kind = 'post' AND last.entry_count > 0 THEN
+        INSERT INTO daybook.replaced_taxes AS k (impact_id, confirmations, type, direction, currency, country, taxes)
+        SELECT last.id, (SELECT count(*) FROM daybook.confirmations c WHERE c.impact_id = last.id), OLD.type, OLD.direction, OLD.currency, OLD.content ->> 'country',
+               (SELECT jsonb_agg(jsonb_build_object('category', t -> 'category', 'code', t -> 'code', 'rate', t -> 'rate', 'rate_bp', t -> 'rate_bp',
+                                                    'base', t -> 'base', 'amount', t -> 'amount'))
+                  FROM jsonb_array_elements(CASE jsonb_typeof(OLD.content -> 'taxes') WHEN 'array' THEN OLD.content -> 'taxes' END) t)
+            ON CONFLICT (impact_id) DO UPDATE
+           SET confirmations = excluded.confirmations, type = excluded.type, direction = excluded.direction, currency = excluded.currency,
+               country = excluded.country, taxes = excluded.taxes
+         WHERE k.confirmations <> excluded.confirmations;
+    END IF;
+    RETURN NULL;
+END
+$$;
+
 -- Name: keep_step(text, bigint, text, jsonb, boolean, integer, integer, double precision, boolean); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.keep_step(job_id text, fence bigint, name text, result jsonb, done boolean DEFAULT true, round integer DEFAULT 1, place integer DEFAULT 1, took double precision DEFAULT 0, again boolean DEFAULT false) RETURNS void
@@ -5819,12 +5844,20 @@ BEGIN
         SELECT i.id, i.document_id, i.kind = 'post' AND i.entry_count > 0 AND r.seq IS NULL AS live, r.seq IS NOT NULL AS reversed
           FROM daybook.impacts i LEFT JOIN reversals r ON r.document_id = i.document_id AND r.seq = i.seq + 1
          WHERE i.org_id = _org AND i.posting_date BETWEEN from_day AND to_day
-    ), live AS MATERIALIZED (
-        SELECT i.id, i.document_id, d.currency, CASE WHEN d.type <> 'payment' THEN d.direction WHEN d.direction = 'in' THEN 'out' ELSE 'in' END AS direction,
-               CASE WHEN d.type IN ('credit_note', 'refund') THEN -1 ELSE 1 END AS sign, coalesce(d.content ->> 'country', '') AS country,
-               d.content -> 'taxes' AS taxes
+    ), replaced AS MATERIALIZED (
+        SELECT i.id, i.document_id, k.type, k.direction, k.currency, k.country, k.taxes
+          FROM span i JOIN daybook.replaced_taxes k ON k.impact_id = i.id AND k.impact_id BETWEEN _first AND _last
+         WHERE NOT _kept AND i.live AND k.confirmations = (SELECT count(*) FROM daybook.confirmations c WHERE c.impact_id = i.id)
+    ), contents AS NOT MATERIALIZED (
+        SELECT i.id, i.document_id, d.type, d.direction, d.currency, d.content ->> 'country' AS country, d.content -> 'taxes' AS taxes
           FROM span i JOIN daybook.documents d ON d.org_id = _org AND d.id = i.document_id AND d.id BETWEEN _first_document AND _last_document
-         WHERE NOT _kept AND i.live
+         WHERE NOT _kept AND i.live AND NOT EXISTS (SELECT FROM replaced r WHERE r.id = i.id)
+         UNION ALL
+        SELECT r.* FROM replaced r
+    ), live AS MATERIALIZED (
+        SELECT c.id, c.document_id, c.currency, CASE WHEN c.type <> 'payment' THEN c.direction WHEN c.direction = 'in' THEN 'out' ELSE 'in' END AS direction,
+               CASE WHEN c.type IN ('credit_note', 'refund') THEN -1 ELSE 1 END AS sign, coalesce(c.country, '') AS country, c.taxes
+          FROM contents c
     ), members AS NOT MATERIALIZED (
         SELECT l.id, l.document_id, l.currency, l.direction, l.country, l.sign, l.taxes -> 0 AS t, true AS single
           FROM live l
@@ -10537,6 +10570,22 @@ CREATE SEQUENCE daybook.reconciled_group_seq
 
 ALTER SEQUENCE daybook.reconciled_group_seq OWNED BY daybook.reconciled.group_id;
 
+-- Name: replaced_taxes; Type: TABLE; Schema: daybook; Owner: -
+
+CREATE TABLE daybook.replaced_taxes (
+    impact_id bigint NOT NULL,
+    confirmations bigint NOT NULL,
+    type text NOT NULL,
+    direction text NOT NULL,
+    currency text NOT NULL,
+    country text,
+    taxes jsonb
+);
+
+-- Name: TABLE replaced_taxes; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON TABLE daybook.replaced_taxes IS 'What documents state of taxes as they are posted, where their content was replaced since';
+
 -- Name: rule_sets; Type: TABLE; Schema: daybook; Owner: -
 
 CREATE TABLE daybook.rule_sets (
@@ -11151,6 +11200,11 @@ ALTER TABLE ONLY daybook.rates
 ALTER TABLE ONLY daybook.reconciled
     ADD CONSTRAINT reconciled_pkey PRIMARY KEY (org_id, document_id);
 
+-- Name: replaced_taxes replaced_taxes_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.replaced_taxes
+    ADD CONSTRAINT replaced_taxes_pkey PRIMARY KEY (impact_id);
+
 -- Name: rule_sets rule_sets_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
 
 ALTER TABLE ONLY daybook.rule_sets
@@ -11587,6 +11641,14 @@ CREATE CONSTRAINT TRIGGER periods_keep_sums AFTER INSERT OR DELETE OR UPDATE ON 
 -- Name: periods periods_noted; Type: TRIGGER; Schema: daybook; Owner: -
 
 CREATE TRIGGER periods_noted AFTER INSERT OR DELETE OR UPDATE ON daybook.periods FOR EACH ROW EXECUTE FUNCTION daybook.periods_noted();
+
+-- Name: documents taxes_removed; Type: TRIGGER; Schema: daybook; Owner: -
+
+CREATE TRIGGER taxes_removed AFTER DELETE ON daybook.documents FOR EACH ROW EXECUTE FUNCTION daybook.keep_replaced_taxes();
+
+-- Name: documents taxes_replaced; Type: TRIGGER; Schema: daybook; Owner: -
+
+CREATE TRIGGER taxes_replaced AFTER UPDATE OF type, direction, currency, content ON daybook.documents FOR EACH ROW WHEN ((((((old.type IS DISTINCT FROM new.type) OR (old.direction IS DISTINCT FROM new.direction)) OR (old.currency IS DISTINCT FROM new.currency)) OR ((old.content -> 'taxes'::text) IS DISTINCT FROM (new.content -> 'taxes'::text))) OR ((old.content -> 'country'::text) IS DISTINCT FROM (new.content -> 'country'::text)))) EXECUTE FUNCTION daybook.keep_replaced_taxes();
 
 -- Name: jobs waiting_goes; Type: TRIGGER; Schema: daybook; Owner: -
 
