@@ -99,29 +99,8 @@ CREATE FUNCTION daybook.account_sums(org_id text, from_day date DEFAULT NULL::da
     LANGUAGE sql STABLE
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
-    WITH span AS (
-        SELECT coalesce(from_day, '-infinity') AS first_day, coalesce(to_day, 'infinity') AS last_day,
-               by_key IS NULL AND where_key IS NULL AS plain
-    ), kept AS (
-        SELECT k.starts_on, span.plain FROM span
-          JOIN daybook.closed_sum_spans k ON k.starts_on >= span.first_day AND k.ends_on <= span.last_day
-         WHERE k.org_id = account_sums.org_id
-    ), sums AS (
-        SELECT k.account_code, k.currency, k.year_end, NULL::jsonb AS dimensions, k.debit, k.credit
-          FROM kept JOIN daybook.closed_sums k ON k.org_id = account_sums.org_id AND k.starts_on = kept.starts_on
-         UNION ALL
-        -- What has dimensions is moved from the entries that have none.
-        SELECT k.account_code, k.currency, k.year_end, moved.dimensions, moved.sign * k.debit, moved.sign * k.credit
-          FROM kept JOIN daybook.closed_dimension_sums k ON k.org_id = account_sums.org_id AND k.starts_on = kept.starts_on
-         CROSS JOIN LATERAL (VALUES (k.dimensions, 1), (NULL, -1)) AS moved (dimensions, sign)
-         WHERE NOT kept.plain
-         UNION ALL
-        SELECT e.account_code, e.currency, e.year_end, e.dimensions, e.debit, e.credit
-          FROM span CROSS JOIN LATERAL daybook.unkept_spans(account_sums.org_id, span.first_day, span.last_day) u
-         CROSS JOIN LATERAL daybook.entry_sums(account_sums.org_id, u.first_day, u.last_day, NOT span.plain) e
-    )
     SELECT s.account_code, s.currency, s.year_end, coalesce(s.dimensions ->> by_key, ''), sum(s.debit), sum(s.credit)
-      FROM sums s
+      FROM daybook.dimension_sums(account_sums.org_id, from_day, to_day, by_key IS NOT NULL OR where_key IS NOT NULL) s
      WHERE where_key IS NULL OR coalesce(s.dimensions ->> where_key, '') = coalesce(where_value, '')
      GROUP BY 1, 2, 3, 4
     -- An account to which only entries were posted that are counted elsewhere.
@@ -1644,21 +1623,23 @@ BEGIN
     END IF;
 
     WITH sums AS (
-        SELECT s.account_code, s.currency, sum(s.credit - s.debit) AS amount
-          FROM daybook.account_sums(_org, _first, _last) s
+        SELECT s.account_code, s.currency, s.dimensions, sum(s.credit - s.debit) AS amount
+          FROM daybook.dimension_sums(_org, _first, _last, true) s
           JOIN daybook.accounts a ON a.org_id = _org AND a.code = s.account_code AND a.type IN ('income', 'expense')
          WHERE NOT s.year_end
-         GROUP BY 1, 2
+         GROUP BY 1, 2, 3
         HAVING sum(s.credit - s.debit) <> 0
     ), results AS (
-        SELECT s.currency, sum(s.amount) AS amount FROM sums s GROUP BY 1
+        SELECT s.currency, s.dimensions, sum(s.amount) AS amount FROM sums s GROUP BY 1, 2
     ), entries AS (
-        SELECT 1 AS part, s.account_code, s.currency, s.amount FROM sums s
+        SELECT 1 AS part, s.account_code, s.currency, s.dimensions, s.amount FROM sums s
          UNION ALL
-        SELECT 2, to_account, r.currency, -r.amount FROM results r WHERE r.amount <> 0
+        SELECT 2, to_account, r.currency, r.dimensions, -r.amount FROM results r WHERE r.amount <> 0
     )
-    SELECT (SELECT jsonb_agg(jsonb_build_object('account', e.account_code, 'amount', e.amount, 'currency', e.currency) ORDER BY e.currency, e.part, e.account_code) FROM entries e),
-           (SELECT coalesce(jsonb_agg(jsonb_build_object('currency', r.currency, 'amount', r.amount::text) ORDER BY r.currency), '[]') FROM results r)
+    SELECT (SELECT jsonb_agg(jsonb_strip_nulls(jsonb_build_object('account', e.account_code, 'amount', e.amount, 'currency', e.currency, 'dimensions', e.dimensions))
+                             ORDER BY e.currency, e.part, e.account_code, e.dimensions NULLS FIRST) FROM entries e),
+           (SELECT coalesce(jsonb_agg(jsonb_build_object('currency', r.currency, 'amount', r.amount::text) ORDER BY r.currency), '[]')
+              FROM (SELECT x.currency, sum(x.amount) AS amount FROM results x GROUP BY 1) r)
       INTO _entries, moved;
     IF _entries IS NULL THEN
         result := 'nothing';
@@ -2458,6 +2439,33 @@ $$;
 -- Name: FUNCTION delete_queue(name text); Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON FUNCTION daybook.delete_queue(name text) IS 'Deletes a named queue that has no open jobs';
+
+-- Name: dimension_sums(text, date, date, boolean); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.dimension_sums(org_id text, from_day date, to_day date, by_dimensions boolean) RETURNS TABLE(account_code text, currency text, year_end boolean, dimensions jsonb, debit numeric, credit numeric)
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    WITH span AS (
+        SELECT coalesce(from_day, '-infinity') AS first_day, coalesce(to_day, 'infinity') AS last_day
+    ), kept AS (
+        SELECT k.starts_on FROM span
+          JOIN daybook.closed_sum_spans k ON k.starts_on >= span.first_day AND k.ends_on <= span.last_day
+         WHERE k.org_id = dimension_sums.org_id
+    )
+    SELECT k.account_code, k.currency, k.year_end, NULL::jsonb, k.debit, k.credit
+      FROM kept JOIN daybook.closed_sums k ON k.org_id = dimension_sums.org_id AND k.starts_on = kept.starts_on
+     UNION ALL
+    -- What has dimensions is moved from the entries that have none.
+    SELECT k.account_code, k.currency, k.year_end, moved.dimensions, moved.sign * k.debit, moved.sign * k.credit
+      FROM kept JOIN daybook.closed_dimension_sums k ON k.org_id = dimension_sums.org_id AND k.starts_on = kept.starts_on
+     CROSS JOIN LATERAL (VALUES (k.dimensions, 1), (NULL, -1)) AS moved (dimensions, sign)
+     WHERE by_dimensions
+     UNION ALL
+    SELECT e.account_code, e.currency, e.year_end, e.dimensions, e.debit, e.credit
+      FROM span CROSS JOIN LATERAL daybook.unkept_spans(dimension_sums.org_id, span.first_day, span.last_day) u
+     CROSS JOIN LATERAL daybook.entry_sums(dimension_sums.org_id, u.first_day, u.last_day, by_dimensions) e
+$$;
 
 -- Name: edit_job(text, jsonb, text, text, bigint, text); Type: FUNCTION; Schema: daybook; Owner: -
 
