@@ -70,7 +70,9 @@ func TestUpHoldsNothingUpWhileItWaits(t *testing.T) {
 	require.NoError(t, err)
 
 	done := make(chan error, 1)
-	go func() { done <- migrations.Shipped(map[string]string{"00099_later.sql": expand}).Up(t.Context(), db.URL) }()
+	go func() {
+		done <- migrations.Shipped(map[string]string{"00099_later.sql": expand}).Up(t.Context(), db.URL)
+	}()
 	const waits = `SELECT EXISTS (SELECT FROM pg_locks WHERE relation = 'daybook.jobs'::regclass AND NOT granted)`
 	require.Eventually(t, func() bool {
 		var waiting bool
