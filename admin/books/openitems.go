@@ -48,7 +48,8 @@ func OpenItems(ctx context.Context, db DB, org string, o OpenItemsOptions) ([]mo
 
 // DocumentItems are the items of a document.
 type DocumentItems struct {
-	// Items are those of the document, also those of which nothing is open.
+	// Items are those of the document, or of the open item that stands for it, also those of which
+	// nothing is open.
 	Items []models.OpenItem
 	// Group is the group that it is in; nil: none.
 	Group *models.ItemGroup
@@ -69,8 +70,12 @@ func OpenItemsOf(ctx context.Context, db DB, org, document string) (d DocumentIt
 		if err != nil {
 			return err
 		}
+		item, err := ledgerdb.ItemFor(ctx, tx, org, document)
+		if err != nil {
+			return err
+		}
 		for _, i := range all {
-			if i.DocumentID == document {
+			if i.DocumentID == item {
 				d.Items = append(d.Items, i)
 			}
 		}
