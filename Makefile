@@ -89,6 +89,12 @@ api-check: ## fail when api.txt is not what the code exports
 	if ! diff -u api.txt api.txt.new; then \
 		echo "api.txt is out of date: run make api, look at what changes for users, and commit the result" >&2; exit 1; fi
 
+# Once a release, which testdata/ is named after; not after it.
+.PHONY: keep
+keep: ## write what users rely on of the release that is being made into testdata/
+	go test -count=1 ./internal/store -run '^TestStatementsFitTheSchema$$' -keep
+	go test -count=1 ./cmd/daybook -run '^TestWhatOthersRelyOn$$' -keep
+
 .PHONY: client
 client: ## write the types of the TypeScript client anew from the HTTP API
 	@trap 'rm -f clients/typescript/openapi.json' EXIT; go run ./cmd/daybook openapi > clients/typescript/openapi.json && \

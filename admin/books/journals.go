@@ -58,11 +58,11 @@ type JournalChange struct {
 func PutJournal(ctx context.Context, db DB, org string, j Journal) (JournalChange, error) {
 	c := JournalChange{OrgID: org}
 	err := change(ctx, db, org, false, func(tx pgx.Tx) error {
-		d, day, err := checkJournal(ctx, tx, org, &j)
+		d, err := newJournal(ctx, tx, org, &j)
 		if err != nil {
 			return err
 		}
-		c.DocumentID, c.PostingDate = d.ID, day
+		c.DocumentID = d.ID
 		switch known, err := ledgerdb.LockJournal(ctx, tx, org, d.ID); {
 		case err != nil:
 			return err
@@ -70,6 +70,13 @@ func PutJournal(ctx context.Context, db DB, org string, j Journal) (JournalChang
 			return store.Refuse(ErrJournal, "document "+d.ID+" is no journal", "give another id, or none")
 		case known.Deleted:
 			return store.Refuse(ErrJournal, "journal "+d.ID+" was deleted", "give another id, or none")
+		}
+		// No period is closed between the look at it and the commit.
+		if err = ledgerdb.UseConfiguration(ctx, tx, org); err != nil {
+			return err
+		}
+		if c.PostingDate, err = dayOf(ctx, tx, d); err != nil {
+			return err
 		}
 		text, err := json.Marshal(d.Content)
 		if err != nil {
@@ -97,7 +104,10 @@ func PutJournal(ctx context.Context, db DB, org string, j Journal) (JournalChang
 // Errors: those of PutJournal.
 func CheckJournal(ctx context.Context, db DB, org string, j Journal) (day models.Date, err error) {
 	err = change(ctx, db, org, false, func(tx pgx.Tx) error {
-		_, day, err = checkJournal(ctx, tx, org, &j)
+		d, err := newJournal(ctx, tx, org, &j)
+		if err == nil {
+			day, err = dayOf(ctx, tx, d)
+		}
 		return err
 	})
 	return day, err
@@ -117,26 +127,16 @@ func ownDocuments(ctx context.Context, tx pgx.Tx, org string) error {
 	return nil
 }
 
-// checkJournal makes the document of a journal, and finds the day on which it would be posted.
-func checkJournal(ctx context.Context, tx pgx.Tx, org string, j *Journal) (*models.Document, models.Date, error) {
-	var none models.Date
+// newJournal makes the document of a journal, with an id.
+func newJournal(ctx context.Context, tx pgx.Tx, org string, j *Journal) (*models.Document, error) {
 	if err := ownDocuments(ctx, tx, org); err != nil {
-		return nil, none, err
+		return nil, err
 	}
 	d, err := j.document(org)
-	if err != nil {
-		return nil, none, err
+	if err == nil && d.ID == "" {
+		d.ID, err = ledgerdb.NewJournalID(ctx, tx)
 	}
-	if d.ID == "" {
-		if d.ID, err = ledgerdb.NewJournalID(ctx, tx); err != nil {
-			return nil, none, err
-		}
-	}
-	day, err := dayOf(ctx, tx, d)
-	if err != nil {
-		return nil, none, err
-	}
-	return d, day, nil
+	return d, err
 }
 
 // dayOf is the day on which the document of a journal would be posted. One that could not be posted

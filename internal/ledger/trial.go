@@ -17,9 +17,25 @@ type Trial struct{ organization }
 
 // NewTrial returns a trial of what an organization posts by, as the transaction sees it.
 func NewTrial(ctx context.Context, tx pgx.Tx, org string) (Trial, error) {
-	orgs, err := newRules().load(ctx, tx, []string{org})
+	return NewTrials().Of(ctx, tx, org)
+}
+
+// Trials makes trials one after the other, or side by side, and keeps the rules and charts that it
+// has read, as a worker does.
+type Trials struct{ rules *rules }
+
+// NewTrials returns trials that have read nothing.
+func NewTrials() Trials { return Trials{newRules()} }
+
+// Of returns a trial of what an organization posts by, as the transaction sees it.
+func (t Trials) Of(ctx context.Context, tx pgx.Tx, org string) (Trial, error) {
+	orgs, err := t.rules.load(ctx, tx, []string{org})
 	return Trial{orgs[org]}, err
 }
+
+// Check says whether the amounts of a document can be posted, as posting.Check does. Rules that
+// cannot be compiled post nothing, which the document's job says.
+func (t Trial) Check(d *models.Document) error { return posting.Check(d, t.rules.set) }
 
 // Version is the rule set's; nil: the organization has none.
 func (t Trial) Version() *int64 { return t.ruleSetVersion }
