@@ -24,7 +24,8 @@ type Journal struct {
 	Date models.Date
 	// Number and Counterparty are what the document has under these names; both may be empty.
 	Number, Counterparty string
-	// Currency is that of the entries that name none.
+	// Currency is that of the entries that name none; empty: that of the first entry, or else the
+	// organization's own.
 	Currency string
 	// Dimensions are those of all entries.
 	Dimensions models.Dimensions
@@ -131,6 +132,12 @@ func ownDocuments(ctx context.Context, tx pgx.Tx, org string) error {
 func newJournal(ctx context.Context, tx pgx.Tx, org string, j *Journal) (*models.Document, error) {
 	if err := ownDocuments(ctx, tx, org); err != nil {
 		return nil, err
+	}
+	if j.Currency == "" && len(j.Entries) > 0 && j.Entries[0].Currency == "" {
+		var err error
+		if j.Currency, _, err = ledgerdb.OwnCurrency(ctx, tx, org); err != nil {
+			return nil, none, err
+		}
 	}
 	d, err := j.document(org)
 	if err == nil && d.ID == "" {
