@@ -55,7 +55,7 @@ type JournalChange struct {
 // one posted. What could not be posted is refused and nothing written: the error wraps a
 // *models.JobError that says why, such as UNBALANCED, UNKNOWN_ACCOUNT or PERIOD_CLOSED.
 //
-// Errors: ErrJournal, ErrInvalid, ErrOrganizationNotFound.
+// Errors: ErrJournal, ErrPeriodClosed, ErrInvalid, ErrOrganizationNotFound.
 func PutJournal(ctx context.Context, db DB, org string, j Journal) (JournalChange, error) {
 	c := JournalChange{OrgID: org}
 	err := change(ctx, db, org, false, func(tx pgx.Tx) error {
@@ -147,17 +147,20 @@ func newJournal(ctx context.Context, tx pgx.Tx, org string, j *Journal) (*models
 }
 
 // dayOf is the day on which the document of a journal would be posted. One that could not be posted
-// is refused with ErrJournal.
+// is refused with ErrPeriodClosed or ErrJournal.
 func dayOf(ctx context.Context, tx pgx.Tx, d *models.Document) (models.Date, error) {
 	trial, err := ledger.NewTrial(ctx, tx, d.OrgID)
 	if err != nil {
 		return models.Date{}, err
 	}
 	_, day, refused := trial.Evaluate(d)
-	if refused != nil {
-		return day, fmt.Errorf("%w: %w", ErrJournal, refused)
+	switch {
+	case refused == nil:
+		return day, nil
+	case refused.Code == models.CodePeriodClosed:
+		return day, fmt.Errorf("%w: %w", ErrPeriodClosed, refused)
 	}
-	return day, nil
+	return day, fmt.Errorf("%w: %w", ErrJournal, refused)
 }
 
 // document is the journal as a document.
