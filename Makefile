@@ -133,8 +133,12 @@ soak: ## random interleavings against a model, until MINUTES (60) are over: SEED
 	go test -count=1 -v -timeout $(or $(MINUTES),60)m -run '^TestRandomInterleavings$$' ./internal/dev/protocol -rapid.checks=1000000000 -rapid.seed="$$seed"
 
 .PHONY: test-browser
-test-browser: ## test the console in headless Chromium: ARGS='-run TestX'; SCREENSHOTS=1 takes pictures into docs/images
-	SCREENSHOTS='$(SCREENSHOTS)' scripts/browser.sh $(ARGS)
+test-browser: ## test the console in headless Chromium: ARGS='-run TestX'
+	scripts/browser.sh $(ARGS)
+
+.PHONY: screenshots
+screenshots: ## take the pictures of the console in docs/images anew
+	SCREENSHOTS=1 scripts/browser.sh -run '^TestPictures'
 
 .PHONY: fuzz
 fuzz: ## run each fuzz test for FUZZTIME (10s)

@@ -1,7 +1,7 @@
 -- Chapter 33: statements: the balance sheet, the income statement, the statement of cash and the VAT
 -- summary, the sums of closed days that they add up, and the year-end close.
 --
--- SQLSTATE: DB010 the request is invalid.
+-- SQLSTATEs: DB010 the request is invalid, DB016 the day is closed, DB017 no entry has that dimension.
 
 -- +goose Up
 -- +goose StatementBegin
@@ -220,10 +220,32 @@ AS $$
      CROSS JOIN LATERAL daybook.entry_sums(dimension_sums.org_id, u.first_day, u.last_day, by_dimensions) e
 $$;
 
+-- Refuses the key of a dimension that no entry of an organization has, and says which they have. Kept
+-- sums answer first: most keys are there, or in one of the first entries.
+CREATE FUNCTION daybook.check_dimension(org_id text, key text) RETURNS void
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    _org  CONSTANT text := check_dimension.org_id;
+    known text;
+BEGIN
+    IF EXISTS (SELECT FROM daybook.closed_dimension_sums k WHERE k.org_id = _org AND k.dimensions ? key) THEN
+        RETURN;
+    END IF;
+    IF EXISTS (SELECT FROM daybook.entries e WHERE e.org_id = _org AND e.dimensions ? key) THEN
+        RETURN;
+    END IF;
+    SELECT string_agg(DISTINCT k.key, ', ' ORDER BY k.key) INTO known
+      FROM daybook.dimension_sums(_org, NULL, NULL, true) s CROSS JOIN LATERAL jsonb_object_keys(s.dimensions) AS k (key);
+    RAISE EXCEPTION 'no entry of organization % has the dimension %', _org, key
+        USING ERRCODE = 'DB017', HINT = coalesce('those that they have: ' || known, 'they have none: documents state them, or rules');
+END
+$$;
+
 -- What was posted to each account from one day to another, debits and credits in minor units; null:
 -- from the beginning, or to the end. by_key splits the sums by the values of a dimension (value is
 -- empty where an entry has none), where_key and where_value select the entries with a value of one
--- (an empty value: those without).
+-- (an empty value: those without). A key that no entry of the organization has is refused.
 CREATE FUNCTION daybook.account_sums(
     org_id      text,
     from_day    date DEFAULT NULL,
@@ -232,14 +254,20 @@ CREATE FUNCTION daybook.account_sums(
     where_key   text DEFAULT NULL,
     where_value text DEFAULT NULL
 ) RETURNS TABLE (account_code text, currency text, year_end boolean, value text, debit numeric, credit numeric)
-    LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
+#variable_conflict use_column
+BEGIN
+    PERFORM daybook.check_dimension(account_sums.org_id, k.key)
+       FROM unnest(ARRAY[account_sums.by_key, account_sums.where_key]) AS k (key) WHERE k.key IS NOT NULL;
+    RETURN QUERY
     SELECT s.account_code, s.currency, s.year_end, coalesce(s.dimensions ->> by_key, ''), sum(s.debit), sum(s.credit)
       FROM daybook.dimension_sums(account_sums.org_id, from_day, to_day, by_key IS NOT NULL OR where_key IS NOT NULL) s
      WHERE where_key IS NULL OR coalesce(s.dimensions ->> where_key, '') = coalesce(where_value, '')
      GROUP BY 1, 2, 3, 4
     -- An account to which only entries were posted that are counted elsewhere.
-    HAVING sum(s.debit) <> 0 OR sum(s.credit) <> 0
+    HAVING sum(s.debit) <> 0 OR sum(s.credit) <> 0;
+END
 $$;
 COMMENT ON FUNCTION daybook.account_sums IS
     'What was posted to each account from one day to another, in minor units, also by the values of a dimension; closed days from the sums that are kept';
@@ -697,7 +725,7 @@ BEGIN
     END IF;
     IF EXISTS (SELECT FROM daybook.closed_spans(_org) s WHERE _last BETWEEN s.starts_on AND s.ends_on) THEN
         RAISE EXCEPTION 'the %, on which the year-end close of % stands, is closed', _last, year
-            USING ERRCODE = 'DB010', HINT = 'open its period, close the year or undo that, have it posted, and close the period again';
+            USING ERRCODE = 'DB016', HINT = 'open its period, close the year or undo that, have it posted, and close the period again';
     END IF;
     IF undo THEN
         version := (SELECT x.version FROM daybook.mark_document_deleted(_org, _id) x);
@@ -852,7 +880,7 @@ DROP FUNCTION daybook.close_year, daybook.vat_summary, daybook.vat_differences, 
 DROP INDEX daybook.impacts_reversals;
 DROP FUNCTION daybook.cash_statement, daybook.income_statement, daybook.balance_sheet, daybook.add_statement_totals;
 DROP TYPE daybook.statement_line;
-DROP FUNCTION daybook.account_sums, daybook.dimension_sums, daybook.entry_sums, daybook.unkept_spans;
+DROP FUNCTION daybook.account_sums, daybook.check_dimension, daybook.dimension_sums, daybook.entry_sums, daybook.unkept_spans;
 DROP TRIGGER taxes_replaced ON daybook.documents;
 DROP TRIGGER taxes_removed ON daybook.documents;
 DROP FUNCTION daybook.keep_replaced_taxes;

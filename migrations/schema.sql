@@ -96,15 +96,21 @@ CREATE TYPE daybook.statement_line AS (
 -- Name: account_sums(text, date, date, text, text, text); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.account_sums(org_id text, from_day date DEFAULT NULL::date, to_day date DEFAULT NULL::date, by_key text DEFAULT NULL::text, where_key text DEFAULT NULL::text, where_value text DEFAULT NULL::text) RETURNS TABLE(account_code text, currency text, year_end boolean, value text, debit numeric, credit numeric)
-    LANGUAGE sql STABLE
+    LANGUAGE plpgsql STABLE
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
+#variable_conflict use_column
+BEGIN
+    PERFORM daybook.check_dimension(account_sums.org_id, k.key)
+       FROM unnest(ARRAY[account_sums.by_key, account_sums.where_key]) AS k (key) WHERE k.key IS NOT NULL;
+    RETURN QUERY
     SELECT s.account_code, s.currency, s.year_end, coalesce(s.dimensions ->> by_key, ''), sum(s.debit), sum(s.credit)
       FROM daybook.dimension_sums(account_sums.org_id, from_day, to_day, by_key IS NOT NULL OR where_key IS NOT NULL) s
      WHERE where_key IS NULL OR coalesce(s.dimensions ->> where_key, '') = coalesce(where_value, '')
      GROUP BY 1, 2, 3, 4
     -- An account to which only entries were posted that are counted elsewhere.
-    HAVING sum(s.debit) <> 0 OR sum(s.credit) <> 0
+    HAVING sum(s.debit) <> 0 OR sum(s.credit) <> 0;
+END
 $$;
 
 -- Name: FUNCTION account_sums(org_id text, from_day date, to_day date, by_key text, where_key text, where_value text); Type: COMMENT; Schema: daybook; Owner: -
@@ -863,6 +869,29 @@ BEGIN
 END
 $$;
 
+-- Name: check_dimension(text, text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.check_dimension(org_id text, key text) RETURNS void
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+DECLARE
+    _org  CONSTANT text := check_dimension.org_id;
+    known text;
+BEGIN
+    IF EXISTS (SELECT FROM daybook.closed_dimension_sums k WHERE k.org_id = _org AND k.dimensions ? key) THEN
+        RETURN;
+    END IF;
+    IF EXISTS (SELECT FROM daybook.entries e WHERE e.org_id = _org AND e.dimensions ? key) THEN
+        RETURN;
+    END IF;
+    SELECT string_agg(DISTINCT k.key, ', ' ORDER BY k.key) INTO known
+      FROM daybook.dimension_sums(_org, NULL, NULL, true) s CROSS JOIN LATERAL jsonb_object_keys(s.dimensions) AS k (key);
+    RAISE EXCEPTION 'no entry of organization % has the dimension %', _org, key
+        USING ERRCODE = 'DB017', HINT = coalesce('those that they have: ' || known, 'they have none: documents state them, or rules');
+END
+$$;
+
 -- Name: check_entries(); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.check_entries() RETURNS trigger
@@ -1610,7 +1639,7 @@ BEGIN
     END IF;
     IF EXISTS (SELECT FROM daybook.closed_spans(_org) s WHERE _last BETWEEN s.starts_on AND s.ends_on) THEN
         RAISE EXCEPTION 'the %, on which the year-end close of % stands, is closed', _last, year
-            USING ERRCODE = 'DB010', HINT = 'open its period, close the year or undo that, have it posted, and close the period again';
+            USING ERRCODE = 'DB016', HINT = 'open its period, close the year or undo that, have it posted, and close the period again';
     END IF;
     IF undo THEN
         version := (SELECT x.version FROM daybook.mark_document_deleted(_org, _id) x);
@@ -1725,13 +1754,8 @@ WITH first AS MATERIALIZED (
     SELECT DISTINCT upper(d) AS day
       FROM first JOIN daybook.closings c ON c.org_id = closing_adjustments.org_id AND c.number >= first.number
      CROSS JOIN LATERAL unnest(c.closed_days) AS d
-), found AS MATERIALIZED (
-    SELECT i.id, 'opened_again' AS reason
-      FROM first CROSS JOIN LATERAL unnest(first.days) AS d
-      JOIN daybook.impacts i
-        ON i.org_id = closing_adjustments.org_id AND i.posting_date >= lower(d) AND i.posting_date < upper(d) AND i.id > first.last_impact_id
-     UNION ALL
-    SELECT i.id, 'later_day'
+), later AS MATERIALIZED (
+    SELECT i.id, i.kind, i.document_id, i.seq
       FROM first CROSS JOIN first_open o
       JOIN daybook.impacts i ON i.org_id = closing_adjustments.org_id AND i.posting_date = o.day AND i.id > first.last_impact_id
       LEFT JOIN daybook.impacts r ON i.kind = 'reverse' AND r.org_id = i.org_id AND r.document_id = i.document_id AND r.seq = i.previous_seq
@@ -1740,6 +1764,18 @@ WITH first AS MATERIALIZED (
                           WHERE c.org_id = i.org_id AND c.last_impact_id < i.id ORDER BY c.number DESC LIMIT 1) at
      WHERE due.day <@ first.days AND NOT i.posting_date <@ first.days
        AND EXISTS (SELECT FROM unnest(at.closed_days) AS d WHERE due.day <@ d AND upper(d) = i.posting_date)
+), found AS MATERIALIZED (
+    SELECT i.id, 'opened_again' AS reason
+      FROM first CROSS JOIN LATERAL unnest(first.days) AS d
+      JOIN daybook.impacts i
+        ON i.org_id = closing_adjustments.org_id AND i.posting_date >= lower(d) AND i.posting_date < upper(d) AND i.id > first.last_impact_id
+     UNION ALL
+    SELECT l.id, 'later_day' FROM later l
+     UNION
+    SELECT r.id, 'later_day'
+      FROM later l
+      JOIN daybook.impacts r ON r.org_id = closing_adjustments.org_id AND r.document_id = l.document_id AND r.kind = 'reverse' AND r.previous_seq = l.seq
+     WHERE l.kind = 'post'
 )
 SELECT i.id, i.document_id, i.kind, f.reason, i.document_date, i.posting_date, i.created_at, e.currency, e.amount
   FROM (SELECT x.id, x.reason FROM found x WHERE x.id > closing_adjustments.after ORDER BY x.id LIMIT closing_adjustments.most) f
@@ -10630,6 +10666,7 @@ ALTER TABLE daybook.schema_migrations ALTER COLUMN id ADD GENERATED BY DEFAULT A
 CREATE TABLE daybook.schema_texts (
     version bigint NOT NULL,
     sha256 text NOT NULL,
+    breaks boolean DEFAULT true NOT NULL,
     objects text[]
 );
 

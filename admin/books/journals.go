@@ -24,7 +24,8 @@ type Journal struct {
 	Date models.Date
 	// Number and Counterparty are what the document has under these names; both may be empty.
 	Number, Counterparty string
-	// Currency is that of the entries that name none.
+	// Currency is that of the entries that name none; empty: that of the first entry, or else the
+	// organization's own.
 	Currency string
 	// Dimensions are those of all entries.
 	Dimensions models.Dimensions
@@ -54,7 +55,7 @@ type JournalChange struct {
 // one posted. What could not be posted is refused and nothing written: the error wraps a
 // *models.JobError that says why, such as UNBALANCED, UNKNOWN_ACCOUNT or PERIOD_CLOSED.
 //
-// Errors: ErrJournal, ErrInvalid, ErrOrganizationNotFound.
+// Errors: ErrJournal, ErrPeriodClosed, ErrInvalid, ErrOrganizationNotFound.
 func PutJournal(ctx context.Context, db DB, org string, j Journal) (JournalChange, error) {
 	c := JournalChange{OrgID: org}
 	err := change(ctx, db, org, false, func(tx pgx.Tx) error {
@@ -132,6 +133,12 @@ func newJournal(ctx context.Context, tx pgx.Tx, org string, j *Journal) (*models
 	if err := ownDocuments(ctx, tx, org); err != nil {
 		return nil, err
 	}
+	if j.Currency == "" && len(j.Entries) > 0 && j.Entries[0].Currency == "" {
+		var err error
+		if j.Currency, _, err = ledgerdb.OwnCurrency(ctx, tx, org); err != nil {
+			return nil, none, err
+		}
+	}
 	d, err := j.document(org)
 	if err == nil && d.ID == "" {
 		d.ID, err = ledgerdb.NewJournalID(ctx, tx)
@@ -140,17 +147,20 @@ func newJournal(ctx context.Context, tx pgx.Tx, org string, j *Journal) (*models
 }
 
 // dayOf is the day on which the document of a journal would be posted. One that could not be posted
-// is refused with ErrJournal.
+// is refused with ErrPeriodClosed or ErrJournal.
 func dayOf(ctx context.Context, tx pgx.Tx, d *models.Document) (models.Date, error) {
 	trial, err := ledger.NewTrial(ctx, tx, d.OrgID)
 	if err != nil {
 		return models.Date{}, err
 	}
 	_, day, refused := trial.Evaluate(d)
-	if refused != nil {
-		return day, fmt.Errorf("%w: %w", ErrJournal, refused)
+	switch {
+	case refused == nil:
+		return day, nil
+	case refused.Code == models.CodePeriodClosed:
+		return day, fmt.Errorf("%w: %w", ErrPeriodClosed, refused)
 	}
-	return day, nil
+	return day, fmt.Errorf("%w: %w", ErrJournal, refused)
 }
 
 // document is the journal as a document.

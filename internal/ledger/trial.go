@@ -74,6 +74,16 @@ func (t Trial) ComputedDate(d *models.Document) (models.Date, bool) {
 	return t.rules.set.ComputedDate(d)
 }
 
+// Refused is why the job of a document would fail, of which last is posted; nil: it would not. A nil
+// last: nothing is posted.
+func (t Trial) Refused(last *ledgerdb.LastImpact, d *models.Document) *models.JobError {
+	impact, _, wrong := t.Evaluate(d)
+	if wrong == nil && last.Live() && !Stands(last, impact) {
+		_, wrong = t.ReversalDate(last.PostingDate)
+	}
+	return wrong
+}
+
 // Stands reports whether an impact is what a document's last one has posted, so that nothing is
 // posted anew.
 func Stands(last *ledgerdb.LastImpact, m *posting.Impact) bool {

@@ -447,6 +447,8 @@ SELECT EXISTS (SELECT FROM unnest(ARRAY(SELECT l.id FROM daybook.fleets l) || '{
     OR EXISTS (SELECT FROM daybook.jobs q WHERE q.state = 'leased'),
        EXISTS (SELECT FROM daybook.jobs)
 ;
+SELECT FROM daybook.periods WHERE org_id = $1 AND starts_on = $2 FOR NO KEY UPDATE
+;
 SELECT FROM daybook.queues WHERE name = $1 FOR NO KEY UPDATE
 ;
 SELECT NOT EXISTS (SELECT 1 FROM daybook.api_tokens x WHERE x.org_id = $1) AND NOT EXISTS (SELECT 1 FROM daybook.actions x WHERE x.org_id = $1 AND x.outcome = 'done')
@@ -544,6 +546,8 @@ SELECT coalesce(array_agg(o ORDER BY n), '{}')
   FROM unnest($1::text[]) WITH ORDINALITY AS u (o, n)
  WHERE NOT EXISTS (SELECT 1 FROM daybook.organizations x WHERE x.id = u.o)
    AND NOT EXISTS (SELECT 1 FROM daybook.documents x WHERE x.org_id = u.o)
+;
+SELECT coalesce(import_id, 0) FROM daybook.documents WHERE org_id = $1 AND id = $2
 ;
 SELECT coalesce(max(number), 0) FROM daybook.closings WHERE org_id = $1
 ;
@@ -769,8 +773,9 @@ HAVING count(*) > 1
  ORDER BY d.org_id, min(d.id)
  LIMIT $2
 ;
-SELECT count(*) OVER (), d.organization, NULL::text, d.impact_id, d.detail
+SELECT count(*) OVER (), d.organization, i.document_id, d.impact_id, d.detail
   FROM daybook.closing_differences($1) d
+  LEFT JOIN daybook.impacts i ON i.id = d.impact_id
  ORDER BY d.organization, d.number, d.impact_id
  LIMIT $2
 ;
@@ -1086,6 +1091,8 @@ SELECT daybook.lock_configuration($1)
 ;
 SELECT daybook.note_job_types($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)::text
 ;
+SELECT daybook.open_item_of($1, $2)
+;
 SELECT daybook.patch_json('{}', $1::text::jsonb)
 ;
 SELECT daybook.pause_queue($1, $2)
@@ -1106,6 +1113,8 @@ SELECT daybook.set_job_limit(nullif($1, ''), $2, nullif($3::integer, 0), nullif(
 SELECT daybook.stand_for_documents($1, $2, $3)
 ;
 SELECT daybook.try_use_configurations($1)
+;
+SELECT daybook.use_configuration($1)
 ;
 SELECT daybook.wake_accounting_queue()
 ;
@@ -2161,6 +2170,8 @@ SELECT u.name, u.fleet_name, coalesce(u.max_parallel, 0), coalesce(u.per_process
         WHERE j.queue = u.name AND j.state IN ('pending', 'leased', 'failed')) c
  ORDER BY u.name
 ;
+SELECT undo_started_at IS NOT NULL FROM daybook.imports WHERE id = $1 AND org_id = $2 FOR UPDATE
+;
 SELECT version, name, '' AS source, sha256, created_at FROM daybook.rule_sets WHERE org_id = $1 ORDER BY version DESC
 ;
 SELECT version, name, source, sha256, created_at FROM daybook.rule_sets WHERE org_id = $1 AND version = $2
@@ -2299,7 +2310,8 @@ UPDATE daybook.erasures e
 ;
 UPDATE daybook.gauges SET holder = '' WHERE holder = $1
 ;
-UPDATE daybook.imports SET ended_at = clock_timestamp(), inserted = $2, changed = $3, unchanged = $4 WHERE id = $1 RETURNING id
+UPDATE daybook.imports SET ended_at = clock_timestamp(), inserted = inserted + $2, changed = changed + $3, unchanged = unchanged + $4
+ WHERE id = $1 RETURNING id
 ;
 UPDATE daybook.job_deliveries
    SET state = $1, reference = nullif($2, ''), error_code = nullif($3, ''), error = nullif($4, ''), ended_at = clock_timestamp()
@@ -2770,27 +2782,6 @@ WITH days AS (
 )
 SELECT count(*) OVER (), w.org_id, NULL::text, NULL::bigint, w.detail FROM wrong w ORDER BY w.org_id, w.starts_on, w.account_code LIMIT $2
 ;
-WITH days AS (
-    SELECT org_id, posting_date, max(created_at) AS last_created_at
-      FROM daybook.impacts
-     WHERE $1 = '' OR org_id = $1
-     GROUP BY org_id, posting_date
-), late AS MATERIALIZED (
-    SELECT d.org_id, d.posting_date, s.starts_on, s.ends_on, s.in_period, s.closed_at
-      FROM (SELECT DISTINCT org_id AS id FROM daybook.periods WHERE state = 'closed' AND ($1 = '' OR org_id = $1)) o
-     CROSS JOIN LATERAL daybook.closed_spans(o.id) s
-      JOIN days d ON d.org_id = o.id AND d.posting_date BETWEEN s.starts_on AND s.ends_on
-     WHERE d.last_created_at > s.closed_at
-)
-SELECT count(*) OVER (), i.org_id, i.document_id, i.id,
-       format(CASE WHEN l.in_period THEN 'posted on %s, in the period from %s to %s, %s after its closing'
-                   ELSE 'posted on %s, in no period (from %s to %s), %s after a period behind it was closed' END,
-              i.posting_date, l.starts_on, l.ends_on, i.created_at - l.closed_at)
-  FROM late l
-  JOIN daybook.impacts i ON i.org_id = l.org_id AND i.posting_date = l.posting_date AND i.created_at > l.closed_at
- ORDER BY i.id
- LIMIT $2
-;
 WITH document AS MATERIALIZED (
     SELECT d.org_id, d.id FROM daybook.documents d WHERE d.org_id = $1 AND d.id = $2 FOR NO KEY UPDATE
 ), job AS MATERIALIZED (
@@ -3190,6 +3181,8 @@ WITH found AS MATERIALIZED (
       FROM found f
      CROSS JOIN LATERAL (SELECT * FROM daybook.documents x WHERE x.org_id = f.org_id AND x.id = f.id FOR NO KEY UPDATE) x
      WHERE NOT f.same
+    -- What a document was before the import, not before a later part of it.
+    ON CONFLICT (import_id, document_id) DO NOTHING
     RETURNING import_id, document_id, created
 )
 SELECT f.n, f.same, coalesce(p.created, false) FROM found f LEFT JOIN former p ON p.import_id = f.import_id AND p.document_id = f.id

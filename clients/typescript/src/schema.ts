@@ -3127,6 +3127,8 @@ export interface components {
              * @enum {string}
              */
             next: "difference" | "wait" | "full";
+            /** @description The document that stands for it here, with what was open of it (daybook import opening); absent: none does */
+            openItem?: string;
             orgId: string;
             /** Format: date */
             postedOn: string;

@@ -125,14 +125,14 @@ func (c *console) statementPage(ctx context.Context, r *request, org string) (*v
 	data["CloseYear"] = button{
 		Action: Root + "statements/close-year", Label: "Close the year", Hidden: hidden, Next: r.URL.RequestURI(),
 		Confirm: "A document is written, dated the last day of the year, that moves what was earned and spent to the account. A worker " +
-			"posts it. “Take it back” reverses it.",
+			"posts it. “Take the close back” reverses it.",
 		Fields: []field{
 			{Name: "year", Label: "Year", Placeholder: "2025"},
 			{Name: "account", Label: "Account of equity", Placeholder: "2900"},
 		},
 	}
 	data["UndoYear"] = button{
-		Action: Root + "statements/close-year", Label: "Take it back", Tone: "quiet", Next: r.URL.RequestURI(),
+		Action: Root + "statements/close-year", Label: "Take the close back", Tone: "quiet", Next: r.URL.RequestURI(),
 		Confirm: "The close of the year is deleted, and a worker reverses what is posted of it.",
 		Hidden:  append(hidden[:1:1], field{Name: "undo", Value: "true"}),
 		Fields:  []field{{Name: "year", ID: "f-undo-year", Label: "Year", Placeholder: "2025"}},

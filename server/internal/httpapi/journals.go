@@ -85,7 +85,7 @@ type putJournalInput struct {
 		By           string              `json:"by,omitempty" maxLength:"255" doc:"Who wrote it; default the token's name"`
 		Number       string              `json:"number,omitempty" maxLength:"255"`
 		Counterparty string              `json:"counterparty,omitempty" maxLength:"255"`
-		Currency     currency            `json:"currency,omitempty" doc:"That of entries that name none; default that of the first entry"`
+		Currency     currency            `json:"currency,omitempty" doc:"That of entries that name none; default that of the first entry, or else the organization's own"`
 		Dimensions   map[string]string   `json:"dimensions,omitempty" doc:"Those of all entries, such as a cost centre"`
 		Entries      []journalEntryInput `json:"entries" minItems:"2" maxItems:"1000"`
 		DryRun       bool                `json:"dryRun,omitempty" doc:"Write nothing, and say whether it could be posted"`
