@@ -4051,6 +4051,7 @@ CREATE FUNCTION daybook.items_until(org_id text, until date, documents text[], c
     LANGUAGE plpgsql STABLE ROWS 100000
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET work_mem TO '64MB'
+    SET jit TO 'off'
     AS $_$
 DECLARE
     accounts text[] := ARRAY(SELECT a.code FROM daybook.accounts a
@@ -4993,6 +4994,7 @@ CREATE FUNCTION daybook.matching_items(org_id text, rule text) RETURNS TABLE(doc
     LANGUAGE plpgsql STABLE ROWS 10000
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET work_mem TO '64MB'
+    SET jit TO 'off'
     AS $$
 #variable_conflict use_column
 DECLARE

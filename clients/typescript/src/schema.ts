@@ -2992,8 +2992,11 @@ export interface components {
             amount: string;
             currency: string;
             documentId: string;
-            /** Format: int64 */
-            group: number;
+            /**
+             * Format: int64
+             * @description The group that both are in now; none in a dry run
+             */
+            group?: number;
             /** @enum {string} */
             matchedBy: "reference" | "number" | "amount";
             /** @description The document that it belongs to */
