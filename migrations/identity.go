@@ -90,6 +90,13 @@ func up(ctx context.Context, db *sql.DB, p *goose.Provider) error {
 	if err != nil {
 		return err
 	}
+	have, err := p.GetDBVersion(ctx)
+	if err != nil {
+		return err
+	}
+	if want := steps[len(steps)-1].Source.Version; have > want {
+		return newer(have, want)
+	}
 	if _, err := db.ExecContext(ctx, createTexts); err != nil {
 		return fmt.Errorf("make the table of texts: %w", err)
 	}

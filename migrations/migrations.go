@@ -70,9 +70,9 @@ type Step struct {
 }
 
 // Up applies every migration that is missing. Concurrent calls wait for each other; a second call
-// does nothing. It returns ErrDifferent, and applies nothing, when an applied migration has another
-// text than this build's. The address must lead to
-// PostgreSQL itself, or through a pooler in session mode: else it returns
+// does nothing. It applies nothing, and returns ErrDifferent when an applied migration has another
+// text than this build's, ErrNewer when the schema was made by a newer build. The address must lead
+// to PostgreSQL itself, or through a pooler in session mode: else it returns
 // queue.ErrDirectAddressNeeded.
 func Up(ctx context.Context, databaseURL string) error {
 	return withProvider(ctx, databaseURL, func(db *sql.DB, p *goose.Provider) error { return up(ctx, db, p) })
@@ -181,9 +181,13 @@ func verify(ctx context.Context, db Querier) error {
 	case have < want:
 		return fmt.Errorf("%w (it is at %d, the program needs %d)", ErrPending, have, want)
 	case have > want:
-		return fmt.Errorf("%w (it is at %d, the program knows %d)", ErrNewer, have, want)
+		return newer(have, want)
 	}
 	return verifyTexts(ctx, db)
+}
+
+func newer(have, want int64) error {
+	return fmt.Errorf("%w (it is at %d, the program knows %d)", ErrNewer, have, want)
 }
 
 func newest() (int64, error) {

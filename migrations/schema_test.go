@@ -248,6 +248,18 @@ func TestVerifyKnowsANewerSchema(t *testing.T) {
 	require.ErrorContains(t, err, "9999")
 }
 
+// What an older program calls done is a schema that it refuses to work with.
+func TestUpRefusesANewerSchema(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	_, err := db.Pool.Exec(t.Context(),
+		`INSERT INTO daybook.schema_migrations (version_id, is_applied) VALUES (9999, true)`)
+	require.NoError(t, err)
+	err = migrations.Up(t.Context(), db.URL)
+	require.ErrorIs(t, err, migrations.ErrNewer)
+	require.ErrorContains(t, err, "9999")
+}
+
 // A table that another session has locked keeps Verify waiting for some seconds, and not for ever.
 func TestVerifyWaitsForNoLockForEver(t *testing.T) {
 	t.Parallel()
