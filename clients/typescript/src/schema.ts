@@ -233,7 +233,7 @@ export interface paths {
         put?: never;
         /**
          * Write the document that an electronic invoice states, and enqueue it
-         * @description The body is the file itself, at most 8 MiB, whatever its Content-Type. It is checked as an import does: one that cannot be posted is INVALID_DOCUMENT, and errors says with which code. The document's id is what the invoice states of its type, number and seller, so the same invoice is the same document: sent again, it is unchanged; with other content, it gets a new version.
+         * @description The body is the file itself, at most 8 MiB, whatever its Content-Type. It is checked as an import does: one that cannot be posted is INVALID_DOCUMENT, and errors says with which code. The document's id is what the invoice states of its type, number and seller, so the same invoice is the same document: sent again, it is unchanged; with other content, it gets a new version. What is written is on record as an import, which can be undone: one of its own, or importId.
          *
          *     Scope: `enqueue`.
          */
@@ -1821,6 +1821,8 @@ export interface components {
             [key: string]: unknown;
         };
         CloseYearRequest: {
+            /** @description The organization; default that of the token */
+            orgId?: string;
             /** @description The account of equity; required unless undo is set */
             to?: string;
             /** @description Take the close back */
@@ -2356,6 +2358,14 @@ export interface components {
             difference?: string;
             /** Format: int64 */
             group: number;
+        } & {
+            [key: string]: unknown;
+        };
+        FailingDocument: {
+            /** @description Why */
+            code: string;
+            id: string;
+            message: string;
         } & {
             [key: string]: unknown;
         };
@@ -2992,8 +3002,11 @@ export interface components {
             amount: string;
             currency: string;
             documentId: string;
-            /** Format: int64 */
-            group: number;
+            /**
+             * Format: int64
+             * @description The group that both are in now; none in a dry run
+             */
+            group?: number;
             /** @enum {string} */
             matchedBy: "reference" | "number" | "amount";
             /** @description The document that it belongs to */
@@ -3127,6 +3140,8 @@ export interface components {
              * @enum {string}
              */
             next: "difference" | "wait" | "full";
+            /** @description The document that stands for it here, with what was open of it (daybook import opening); absent: none does */
+            openItem?: string;
             orgId: string;
             /** Format: date */
             postedOn: string;
@@ -3216,7 +3231,7 @@ export interface components {
             /** @description Who wrote it; default the token's name */
             by?: string;
             counterparty?: string;
-            /** @description That of entries that name none; default that of the first entry */
+            /** @description That of entries that name none; default that of the first entry, or else the organization's own */
             currency?: string;
             /**
              * Format: date
@@ -3233,6 +3248,8 @@ export interface components {
             /** @description Names the journal, so that the same request again changes nothing; default an id of its own */
             id?: string;
             number?: string;
+            /** @description The organization; default that of the token */
+            orgId?: string;
             /** @description Why it is posted */
             reason: string;
         };
@@ -3398,6 +3415,11 @@ export interface components {
         };
         ReceivedDocument: {
             documentId: string;
+            /**
+             * Format: int64
+             * @description The import that wrote it, by which it can be taken back; absent: it was there, and no import wrote it
+             */
+            importId?: number;
             /** @description The job that posts it; absent: it is unchanged */
             jobId?: string;
             /**
@@ -3759,6 +3781,8 @@ export interface components {
         };
         UndoImportResponse: {
             dryRun?: boolean;
+            /** @description Documents that are restored and cannot be posted, as rules, accounts and periods are */
+            failing?: components["schemas"]["FailingDocument"][];
             import: components["schemas"]["Import"];
             kept: components["schemas"]["KeptDocument"][];
             /** @description For the request that goes on; absent: this one came to the end */
@@ -5209,6 +5233,8 @@ export interface operations {
                 orgId?: string;
                 /** @description out: the organization issued it; in: it received it */
                 direction?: "out" | "in";
+                /** @description An import of the same organization, such as that of an earlier answer, which the document is to be part of; default: one of its own */
+                importId?: number;
             };
             header?: never;
             path?: never;
@@ -5276,6 +5302,15 @@ export interface operations {
             };
             /** @description Request Timeout */
             408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -7533,10 +7568,7 @@ export interface operations {
     };
     putJournal: {
         parameters: {
-            query?: {
-                /** @description The organization; default that of the token */
-                orgId?: string;
-            };
+            query?: never;
             header?: never;
             path?: never;
             cookie?: never;
@@ -7594,6 +7626,15 @@ export interface operations {
             };
             /** @description Request Timeout */
             408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -11305,10 +11346,7 @@ export interface operations {
     };
     closeYear: {
         parameters: {
-            query?: {
-                /** @description The organization; default that of the token */
-                orgId?: string;
-            };
+            query?: never;
             header?: never;
             path: {
                 year: number;
@@ -11368,6 +11406,15 @@ export interface operations {
             };
             /** @description Request Timeout */
             408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -49,7 +49,7 @@ func (k kind) file() string {
 }
 
 func write(out, kubernetes, operator string) error {
-	if err := os.MkdirAll(out, 0o755); err != nil {
+	if err := os.MkdirAll(out, 0o750); err != nil {
 		return err
 	}
 	if err := writeKubernetes(out, filepath.Join(kubernetes, "api/openapi-spec/swagger.json")); err != nil {
@@ -152,7 +152,7 @@ func writeSchema(out string, k kind, schema map[string]any) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(out, k.file()), text, 0o644)
+	return os.WriteFile(filepath.Join(out, k.file()), text, 0o600)
 }
 
 // strict refuses fields that the schema does not know, in it and in all below it.
