@@ -29,6 +29,7 @@ pinned = $(shell awk '$$1 == "$(1)" && $$2 ~ /^v/ { print $$2 }' tools/*/go.mod)
 GOLANGCI      := $(TOOLBIN)/golangci-lint-$(call pinned,github.com/golangci/golangci-lint/v2)
 WORKFLOWCHECK := $(TOOLBIN)/workflowcheck-$(call pinned,go.temporal.io/sdk/contrib/tools/workflowcheck)
 SQLC          := $(TOOLBIN)/sqlc-$(call pinned,github.com/sqlc-dev/sqlc)
+HUGO          := $(TOOLBIN)/hugo-$(call pinned,github.com/gohugoio/hugo)
 
 .PHONY: help
 help: ## list the targets
@@ -111,6 +112,15 @@ test-alerts: ## check the Prometheus rules of deploy/, and that each alert fires
 .PHONY: test-moving
 test-moving: ## move jobs over from River, graphile-worker and pg-boss by the statements of docs/from-*.md
 	go test -C bench -count=1 ./moving/...
+
+# Not in CI: Hugo takes minutes to build. bin/site may be a checkout of what is published: the versions in it stay.
+SITE = $(or $(VERSION),main)
+.PHONY: site
+site: $(HUGO) ## build the documentation as a site into bin/site, and check its links: VERSION=v0.1.0
+	@cd site && npm ci --silent --ignore-scripts --no-audit --no-fund
+	@cd site && HUGO_PARAMS_VERSION='$(SITE)' $(HUGO) --quiet --panicOnWarning --noBuildLock --cleanDestinationDir --destination '$(CURDIR)/bin/site/$(SITE)'
+	@go run ./internal/dev/site bin/site '$(SITE)'
+	@echo "bin/site/index.html"
 
 # Not in CI, which has one version: before a release, and after a change of SQL that depends on the version. By default the packages whose tests depend on what
 # PostgreSQL does; PKG=./... runs all.
@@ -195,4 +205,10 @@ $(SQLC):
 	@echo "Building sqlc; this takes about 2 minutes, once."
 	@mkdir -p $(TOOLBIN)
 	CGO_ENABLED=0 go build -C tools/sqlc -o $@.new github.com/sqlc-dev/sqlc/cmd/sqlc
+	mv $@.new $@
+
+$(HUGO):
+	@echo "Building Hugo; this takes about 3 minutes, once."
+	@mkdir -p $(TOOLBIN)
+	CGO_ENABLED=0 go build -C tools/hugo -o $@.new github.com/gohugoio/hugo
 	mv $@.new $@
