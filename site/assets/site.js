@@ -46,10 +46,13 @@ const form = document.getElementById("search");
 const field = form.querySelector("input");
 const found = document.getElementById("found");
 let index;
+// stem makes one word of the singular and the plural.
+const stem = (word) => word.toLowerCase().replace(/ies$/, "y").replace(/([^s])s$/, "$1");
 const read = () => (index ??= load(new URL("sections.js", root)).then(() => {
   const sections = new MiniSearch({
     fields: ["heading", "page", "text"],
     storeFields: ["heading", "page", "text", "path", "anchor"],
+    processTerm: stem,
     searchOptions: { boost: { heading: 4, page: 3 }, prefix: (word) => word.length > 2, fuzzy: (word) => (word.length > 4 ? 0.2 : false), combineWith: "AND" },
   });
   sections.addAll(window.sections.map((section, id) => ({ id, ...section })));
@@ -60,7 +63,7 @@ const read = () => (index ??= load(new URL("sections.js", root)).then(() => {
 const excerpt = (text, words) => {
   const at = Math.min(...words.map((w) => text.toLowerCase().indexOf(w)).filter((i) => i >= 0), text.length);
   const from = Math.max(0, at === text.length ? 0 : at - 40);
-  return (from ? "… " : "") + text.slice(from, from + 140);
+  return (from ? "… " + text.slice(from, from + 160).replace(/^\S*\s/, "") : text.slice(0, 160)) + (from + 160 < text.length ? " …" : "");
 };
 
 const search = async () => {
