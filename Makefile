@@ -90,6 +90,12 @@ api-check: ## fail when api.txt is not what the code exports
 	if ! diff -u api.txt api.txt.new; then \
 		echo "api.txt is out of date: run make api, look at what changes for users, and commit the result" >&2; exit 1; fi
 
+# Once a release, which testdata/ is named after; not after it.
+.PHONY: keep
+keep: ## write what users rely on of the release that is being made into testdata/
+	go test -count=1 ./internal/store -run '^TestStatementsFitTheSchema$$' -keep
+	go test -count=1 ./cmd/daybook -run '^TestWhatOthersRelyOn$$' -keep
+
 .PHONY: client
 client: ## write the types of the TypeScript client anew from the HTTP API
 	@trap 'rm -f clients/typescript/openapi.json' EXIT; go run ./cmd/daybook openapi > clients/typescript/openapi.json && \
@@ -137,8 +143,12 @@ soak: ## random interleavings against a model, until MINUTES (60) are over: SEED
 	go test -count=1 -v -timeout $(or $(MINUTES),60)m -run '^TestRandomInterleavings$$' ./internal/dev/protocol -rapid.checks=1000000000 -rapid.seed="$$seed"
 
 .PHONY: test-browser
-test-browser: ## test the console in headless Chromium: ARGS='-run TestX'; SCREENSHOTS=1 takes pictures into docs/images
-	SCREENSHOTS='$(SCREENSHOTS)' scripts/browser.sh $(ARGS)
+test-browser: ## test the console in headless Chromium: ARGS='-run TestX'
+	scripts/browser.sh $(ARGS)
+
+.PHONY: screenshots
+screenshots: ## take the pictures of the console in docs/images anew
+	SCREENSHOTS=1 scripts/browser.sh -run '^TestPictures'
 
 .PHONY: fuzz
 fuzz: ## run each fuzz test for FUZZTIME (10s)

@@ -133,6 +133,10 @@ var (
 		Code: "PERIOD_NOT_FOUND", Title: "No such period", Status: http.StatusNotFound,
 		Exit: ExitNotFound,
 	})
+	DimensionNotFound = row(Class{
+		Code: "DIMENSION_NOT_FOUND", Title: "No entry has that dimension", Status: http.StatusNotFound,
+		Exit: ExitNotFound,
+	})
 	AccountNotFound = row(Class{
 		Code: "ACCOUNT_NOT_FOUND", Title: "No such account", Status: http.StatusNotFound,
 		Exit: ExitNotFound,
@@ -252,6 +256,10 @@ var (
 	UnpostedDocuments = row(Class{
 		Code: "UNPOSTED_DOCUMENTS", Title: "Documents are not posted",
 		Status: http.StatusConflict, Exit: ExitConflict,
+	})
+	PeriodClosed = row(Class{
+		Code: "PERIOD_CLOSED", Title: "The day is closed", Status: http.StatusConflict,
+		Exit: ExitConflict,
 	})
 	NotEmpty = row(Class{
 		Code: "NOT_EMPTY", Title: "The database is in use", Status: http.StatusConflict,

@@ -186,29 +186,25 @@ CREATE TRIGGER periods_changed AFTER INSERT OR UPDATE OR DELETE ON daybook.perio
 
 -- The days on which nothing is posted for an organization: its closed periods, and the days in no
 -- period that lie before one that is closed, or between the last closed one and the first open one
--- after it. Without a closed period there are none. closed_at is a time since when the span has
--- been closed: the earliest that the periods give.
-CREATE FUNCTION daybook.closed_spans(org_id text, OUT starts_on date, OUT ends_on date, OUT in_period boolean,
-    OUT closed_at timestamptz)
+-- after it. Without a closed period there are none.
+CREATE FUNCTION daybook.closed_spans(org_id text, OUT starts_on date, OUT ends_on date, OUT in_period boolean)
     RETURNS SETOF record
     LANGUAGE sql STABLE ROWS 12
 AS $$
     WITH p AS (
-        SELECT x.starts_on, x.ends_on, x.state, x.closed_at, x.created_at,
+        SELECT x.starts_on, x.ends_on, x.state,
                coalesce(lag(x.ends_on) OVER (ORDER BY x.starts_on) + 1, date '1900-01-01') AS gap_starts_on,
-               -- null: no period is closed from this one on.
-               min(x.closed_at) OVER (ORDER BY x.starts_on DESC) AS later_closed_at
+               -- It is closed, or one after it is.
+               bool_or(x.state = 'closed') OVER (ORDER BY x.starts_on DESC) AS before_closed
           FROM daybook.periods x WHERE x.org_id = closed_spans.org_id
     ), open AS (
-        SELECT min(p.starts_on) AS first_day, (SELECT min(p.closed_at) FROM p) AS closed_at
-          FROM p WHERE p.later_closed_at IS NULL
+        SELECT min(p.starts_on) FILTER (WHERE NOT p.before_closed) AS first_day FROM p HAVING bool_or(p.before_closed)
     )
-    SELECT p.starts_on, p.ends_on, true, p.closed_at FROM p WHERE p.state = 'closed'
+    SELECT p.starts_on, p.ends_on, true FROM p WHERE p.state = 'closed'
      UNION ALL
-    SELECT p.gap_starts_on, p.starts_on - 1, false, coalesce(p.later_closed_at, greatest(p.created_at, open.closed_at))
+    SELECT p.gap_starts_on, p.starts_on - 1, false
       FROM p CROSS JOIN open
-     WHERE p.gap_starts_on < p.starts_on AND open.closed_at IS NOT NULL
-       AND (p.later_closed_at IS NOT NULL OR p.starts_on = open.first_day)
+     WHERE p.gap_starts_on < p.starts_on AND (p.before_closed OR p.starts_on = open.first_day)
      ORDER BY 1
 $$;
 COMMENT ON FUNCTION daybook.closed_spans IS

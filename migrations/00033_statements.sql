@@ -1,7 +1,7 @@
 -- Chapter 33: statements: the balance sheet, the income statement, the statement of cash and the VAT
 -- summary, the sums of closed days that they add up, and the year-end close.
 --
--- SQLSTATE: DB010 the request is invalid.
+-- SQLSTATEs: DB010 the request is invalid, DB016 the day is closed, DB017 no entry has that dimension.
 
 -- +goose Up
 -- +goose StatementBegin
@@ -65,6 +65,53 @@ CREATE TABLE daybook.closed_taxes (
 );
 CREATE INDEX closed_taxes_impact ON daybook.closed_taxes (impact_id);
 COMMENT ON TABLE daybook.closed_taxes IS 'What documents stated of taxes when the days of their impacts were closed, in minor units';
+
+-- What documents state of taxes as they are posted, by live impact, where another content has replaced
+-- that since. A row counts while its impact has as many confirmations: with one more, a later content
+-- is what is posted.
+CREATE TABLE daybook.replaced_taxes (
+    impact_id     bigint PRIMARY KEY,
+    confirmations bigint NOT NULL,
+    type          text NOT NULL,
+    direction     text NOT NULL,
+    currency      text NOT NULL,
+    country       text,
+    taxes         jsonb
+);
+COMMENT ON TABLE daybook.replaced_taxes IS 'What documents state of taxes as they are posted, where their content was replaced since';
+
+-- Keeps what a posted document states when that is replaced, or its row removed: the first time, as a
+-- later content was never posted. The document's row lock keeps workers from posting it meanwhile. It
+-- runs with the rights of the schema's owner, because domain code writes documents and no taxes.
+CREATE FUNCTION daybook.keep_replaced_taxes() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    last daybook.impacts;
+BEGIN
+    SELECT * INTO last FROM daybook.impacts i WHERE i.org_id = OLD.org_id AND i.document_id = OLD.id ORDER BY i.seq DESC LIMIT 1;
+    IF last.kind = 'post' AND last.entry_count > 0 THEN
+        INSERT INTO daybook.replaced_taxes AS k (impact_id, confirmations, type, direction, currency, country, taxes)
+        SELECT last.id, (SELECT count(*) FROM daybook.confirmations c WHERE c.impact_id = last.id), OLD.type, OLD.direction, OLD.currency, OLD.content ->> 'country',
+               (SELECT jsonb_agg(jsonb_build_object('category', t -> 'category', 'code', t -> 'code', 'rate', t -> 'rate', 'rate_bp', t -> 'rate_bp',
+                                                    'base', t -> 'base', 'amount', t -> 'amount'))
+                  FROM jsonb_array_elements(CASE jsonb_typeof(OLD.content -> 'taxes') WHEN 'array' THEN OLD.content -> 'taxes' END) t)
+            ON CONFLICT (impact_id) DO UPDATE
+           SET confirmations = excluded.confirmations, type = excluded.type, direction = excluded.direction, currency = excluded.currency,
+               country = excluded.country, taxes = excluded.taxes
+         WHERE k.confirmations <> excluded.confirmations;
+    END IF;
+    RETURN NULL;
+END
+$$;
+REVOKE ALL ON FUNCTION daybook.keep_replaced_taxes FROM PUBLIC;
+-- Of these columns alone: posting a document does not read the condition.
+CREATE TRIGGER taxes_replaced AFTER UPDATE OF type, direction, currency, content ON daybook.documents
+    FOR EACH ROW WHEN ((OLD.type, OLD.direction, OLD.currency, OLD.content -> 'taxes', OLD.content -> 'country')
+                       IS DISTINCT FROM (NEW.type, NEW.direction, NEW.currency, NEW.content -> 'taxes', NEW.content -> 'country'))
+    EXECUTE FUNCTION daybook.keep_replaced_taxes();
+CREATE TRIGGER taxes_removed AFTER DELETE ON daybook.documents
+    FOR EACH ROW EXECUTE FUNCTION daybook.keep_replaced_taxes();
 
 CREATE TABLE daybook.closed_tax_sums (
     org_id    text COLLATE "C" NOT NULL,
@@ -145,10 +192,60 @@ BEGIN
 END
 $$;
 
+-- What was posted to each account from one day to another, debits and credits in minor units, by all
+-- dimensions of the entries, or by none (null); one account may have several rows with the same. Closed
+-- days are read from the sums that are kept of them.
+CREATE FUNCTION daybook.dimension_sums(org_id text, from_day date, to_day date, by_dimensions boolean)
+    RETURNS TABLE (account_code text, currency text, year_end boolean, dimensions jsonb, debit numeric, credit numeric)
+    LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+    WITH span AS (
+        SELECT coalesce(from_day, '-infinity') AS first_day, coalesce(to_day, 'infinity') AS last_day
+    ), kept AS (
+        SELECT k.starts_on FROM span
+          JOIN daybook.closed_sum_spans k ON k.starts_on >= span.first_day AND k.ends_on <= span.last_day
+         WHERE k.org_id = dimension_sums.org_id
+    )
+    SELECT k.account_code, k.currency, k.year_end, NULL::jsonb, k.debit, k.credit
+      FROM kept JOIN daybook.closed_sums k ON k.org_id = dimension_sums.org_id AND k.starts_on = kept.starts_on
+     UNION ALL
+    -- What has dimensions is moved from the entries that have none.
+    SELECT k.account_code, k.currency, k.year_end, moved.dimensions, moved.sign * k.debit, moved.sign * k.credit
+      FROM kept JOIN daybook.closed_dimension_sums k ON k.org_id = dimension_sums.org_id AND k.starts_on = kept.starts_on
+     CROSS JOIN LATERAL (VALUES (k.dimensions, 1), (NULL, -1)) AS moved (dimensions, sign)
+     WHERE by_dimensions
+     UNION ALL
+    SELECT e.account_code, e.currency, e.year_end, e.dimensions, e.debit, e.credit
+      FROM span CROSS JOIN LATERAL daybook.unkept_spans(dimension_sums.org_id, span.first_day, span.last_day) u
+     CROSS JOIN LATERAL daybook.entry_sums(dimension_sums.org_id, u.first_day, u.last_day, by_dimensions) e
+$$;
+
+-- Refuses the key of a dimension that no entry of an organization has, and says which they have. Kept
+-- sums answer first: most keys are there, or in one of the first entries.
+CREATE FUNCTION daybook.check_dimension(org_id text, key text) RETURNS void
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    _org  CONSTANT text := check_dimension.org_id;
+    known text;
+BEGIN
+    IF EXISTS (SELECT FROM daybook.closed_dimension_sums k WHERE k.org_id = _org AND k.dimensions ? key) THEN
+        RETURN;
+    END IF;
+    IF EXISTS (SELECT FROM daybook.entries e WHERE e.org_id = _org AND e.dimensions ? key) THEN
+        RETURN;
+    END IF;
+    SELECT string_agg(DISTINCT k.key, ', ' ORDER BY k.key) INTO known
+      FROM daybook.dimension_sums(_org, NULL, NULL, true) s CROSS JOIN LATERAL jsonb_object_keys(s.dimensions) AS k (key);
+    RAISE EXCEPTION 'no entry of organization % has the dimension %', _org, key
+        USING ERRCODE = 'DB017', HINT = coalesce('those that they have: ' || known, 'they have none: documents state them, or rules');
+END
+$$;
+
 -- What was posted to each account from one day to another, debits and credits in minor units; null:
 -- from the beginning, or to the end. by_key splits the sums by the values of a dimension (value is
 -- empty where an entry has none), where_key and where_value select the entries with a value of one
--- (an empty value: those without). Closed days are read from the sums that are kept of them.
+-- (an empty value: those without). A key that no entry of the organization has is refused.
 CREATE FUNCTION daybook.account_sums(
     org_id      text,
     from_day    date DEFAULT NULL,
@@ -157,35 +254,20 @@ CREATE FUNCTION daybook.account_sums(
     where_key   text DEFAULT NULL,
     where_value text DEFAULT NULL
 ) RETURNS TABLE (account_code text, currency text, year_end boolean, value text, debit numeric, credit numeric)
-    LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
-    WITH span AS (
-        SELECT coalesce(from_day, '-infinity') AS first_day, coalesce(to_day, 'infinity') AS last_day,
-               by_key IS NULL AND where_key IS NULL AS plain
-    ), kept AS (
-        SELECT k.starts_on, span.plain FROM span
-          JOIN daybook.closed_sum_spans k ON k.starts_on >= span.first_day AND k.ends_on <= span.last_day
-         WHERE k.org_id = account_sums.org_id
-    ), sums AS (
-        SELECT k.account_code, k.currency, k.year_end, NULL::jsonb AS dimensions, k.debit, k.credit
-          FROM kept JOIN daybook.closed_sums k ON k.org_id = account_sums.org_id AND k.starts_on = kept.starts_on
-         UNION ALL
-        -- What has dimensions is moved from the entries that have none.
-        SELECT k.account_code, k.currency, k.year_end, moved.dimensions, moved.sign * k.debit, moved.sign * k.credit
-          FROM kept JOIN daybook.closed_dimension_sums k ON k.org_id = account_sums.org_id AND k.starts_on = kept.starts_on
-         CROSS JOIN LATERAL (VALUES (k.dimensions, 1), (NULL, -1)) AS moved (dimensions, sign)
-         WHERE NOT kept.plain
-         UNION ALL
-        SELECT e.account_code, e.currency, e.year_end, e.dimensions, e.debit, e.credit
-          FROM span CROSS JOIN LATERAL daybook.unkept_spans(account_sums.org_id, span.first_day, span.last_day) u
-         CROSS JOIN LATERAL daybook.entry_sums(account_sums.org_id, u.first_day, u.last_day, NOT span.plain) e
-    )
+#variable_conflict use_column
+BEGIN
+    PERFORM daybook.check_dimension(account_sums.org_id, k.key)
+       FROM unnest(ARRAY[account_sums.by_key, account_sums.where_key]) AS k (key) WHERE k.key IS NOT NULL;
+    RETURN QUERY
     SELECT s.account_code, s.currency, s.year_end, coalesce(s.dimensions ->> by_key, ''), sum(s.debit), sum(s.credit)
-      FROM sums s
+      FROM daybook.dimension_sums(account_sums.org_id, from_day, to_day, by_key IS NOT NULL OR where_key IS NOT NULL) s
      WHERE where_key IS NULL OR coalesce(s.dimensions ->> where_key, '') = coalesce(where_value, '')
      GROUP BY 1, 2, 3, 4
     -- An account to which only entries were posted that are counted elsewhere.
-    HAVING sum(s.debit) <> 0 OR sum(s.credit) <> 0
+    HAVING sum(s.debit) <> 0 OR sum(s.credit) <> 0;
+END
 $$;
 COMMENT ON FUNCTION daybook.account_sums IS
     'What was posted to each account from one day to another, in minor units, also by the values of a dimension; closed days from the sums that are kept';
@@ -347,8 +429,8 @@ CREATE INDEX impacts_reversals ON daybook.impacts (org_id, posting_date) INCLUDE
 -- The taxes of impacts on days from one to another, which are days of one kept span or of none. kind
 -- says what a row is:
 --
---   impact    what a document states as it is now, by live impact: only these if by_impact
---   stated    what is stated: by documents as they are now, or, of closed days, as they were at the
+--   impact    what a document states as it is posted, by live impact: only these if by_impact
+--   stated    what is stated: by documents as they are posted, or, of closed days, as they were at the
 --             closing, less what reversals took back of that
 --   posted    what is posted to one of the accounts, credits less debits
 --   document  a document of which tax (stated, positive: owed) is not what is posted; if by_document
@@ -389,12 +471,20 @@ BEGIN
         SELECT i.id, i.document_id, i.kind = 'post' AND i.entry_count > 0 AND r.seq IS NULL AS live, r.seq IS NOT NULL AS reversed
           FROM daybook.impacts i LEFT JOIN reversals r ON r.document_id = i.document_id AND r.seq = i.seq + 1
          WHERE i.org_id = _org AND i.posting_date BETWEEN from_day AND to_day
-    ), live AS MATERIALIZED (
-        SELECT i.id, i.document_id, d.currency, CASE WHEN d.type <> 'payment' THEN d.direction WHEN d.direction = 'in' THEN 'out' ELSE 'in' END AS direction,
-               CASE WHEN d.type IN ('credit_note', 'refund') THEN -1 ELSE 1 END AS sign, coalesce(d.content ->> 'country', '') AS country,
-               d.content -> 'taxes' AS taxes
+    ), replaced AS MATERIALIZED (
+        SELECT i.id, i.document_id, k.type, k.direction, k.currency, k.country, k.taxes
+          FROM span i JOIN daybook.replaced_taxes k ON k.impact_id = i.id AND k.impact_id BETWEEN _first AND _last
+         WHERE NOT _kept AND i.live AND k.confirmations = (SELECT count(*) FROM daybook.confirmations c WHERE c.impact_id = i.id)
+    ), contents AS NOT MATERIALIZED (
+        SELECT i.id, i.document_id, d.type, d.direction, d.currency, d.content ->> 'country' AS country, d.content -> 'taxes' AS taxes
           FROM span i JOIN daybook.documents d ON d.org_id = _org AND d.id = i.document_id AND d.id BETWEEN _first_document AND _last_document
-         WHERE NOT _kept AND i.live
+         WHERE NOT _kept AND i.live AND NOT EXISTS (SELECT FROM replaced r WHERE r.id = i.id)
+         UNION ALL
+        SELECT r.* FROM replaced r
+    ), live AS MATERIALIZED (
+        SELECT c.id, c.document_id, c.currency, CASE WHEN c.type <> 'payment' THEN c.direction WHEN c.direction = 'in' THEN 'out' ELSE 'in' END AS direction,
+               CASE WHEN c.type IN ('credit_note', 'refund') THEN -1 ELSE 1 END AS sign, coalesce(c.country, '') AS country, c.taxes
+          FROM contents c
     ), members AS NOT MATERIALIZED (
         SELECT l.id, l.document_id, l.currency, l.direction, l.country, l.sign, l.taxes -> 0 AS t, true AS single
           FROM live l
@@ -590,7 +680,7 @@ COMMENT ON FUNCTION daybook.vat_summary IS
     'Taxes from one day to another: as documents state them by direction, country, category, code and rate, as they are posted to accounts with the role tax, and the difference';
 
 -- Writes the journal that moves what an organization earned and spent in a calendar year to an
--- account of equity, on the year's last day, and marks it ready: a worker posts it. It is the document
+-- account of equity, each by its dimensions, on the year's last day, and marks it ready: a worker posts it. It is the document
 -- year-end:YEAR. Called again it writes what has changed since. undo deletes the document, and a worker
 -- reverses what is posted of it. result: written, unchanged, deleted, or nothing (there is nothing to
 -- move, or to undo); moved: the result of the year that is moved, by currency, in minor units.
@@ -635,7 +725,7 @@ BEGIN
     END IF;
     IF EXISTS (SELECT FROM daybook.closed_spans(_org) s WHERE _last BETWEEN s.starts_on AND s.ends_on) THEN
         RAISE EXCEPTION 'the %, on which the year-end close of % stands, is closed', _last, year
-            USING ERRCODE = 'DB010', HINT = 'open its period, close the year or undo that, have it posted, and close the period again';
+            USING ERRCODE = 'DB016', HINT = 'open its period, close the year or undo that, have it posted, and close the period again';
     END IF;
     IF undo THEN
         version := (SELECT x.version FROM daybook.mark_document_deleted(_org, _id) x);
@@ -648,21 +738,23 @@ BEGIN
     END IF;
 
     WITH sums AS (
-        SELECT s.account_code, s.currency, sum(s.credit - s.debit) AS amount
-          FROM daybook.account_sums(_org, _first, _last) s
+        SELECT s.account_code, s.currency, s.dimensions, sum(s.credit - s.debit) AS amount
+          FROM daybook.dimension_sums(_org, _first, _last, true) s
           JOIN daybook.accounts a ON a.org_id = _org AND a.code = s.account_code AND a.type IN ('income', 'expense')
          WHERE NOT s.year_end
-         GROUP BY 1, 2
+         GROUP BY 1, 2, 3
         HAVING sum(s.credit - s.debit) <> 0
     ), results AS (
-        SELECT s.currency, sum(s.amount) AS amount FROM sums s GROUP BY 1
+        SELECT s.currency, s.dimensions, sum(s.amount) AS amount FROM sums s GROUP BY 1, 2
     ), entries AS (
-        SELECT 1 AS part, s.account_code, s.currency, s.amount FROM sums s
+        SELECT 1 AS part, s.account_code, s.currency, s.dimensions, s.amount FROM sums s
          UNION ALL
-        SELECT 2, to_account, r.currency, -r.amount FROM results r WHERE r.amount <> 0
+        SELECT 2, to_account, r.currency, r.dimensions, -r.amount FROM results r WHERE r.amount <> 0
     )
-    SELECT (SELECT jsonb_agg(jsonb_build_object('account', e.account_code, 'amount', e.amount, 'currency', e.currency) ORDER BY e.currency, e.part, e.account_code) FROM entries e),
-           (SELECT coalesce(jsonb_agg(jsonb_build_object('currency', r.currency, 'amount', r.amount::text) ORDER BY r.currency), '[]') FROM results r)
+    SELECT (SELECT jsonb_agg(jsonb_strip_nulls(jsonb_build_object('account', e.account_code, 'amount', e.amount, 'currency', e.currency, 'dimensions', e.dimensions))
+                             ORDER BY e.currency, e.part, e.account_code, e.dimensions NULLS FIRST) FROM entries e),
+           (SELECT coalesce(jsonb_agg(jsonb_build_object('currency', r.currency, 'amount', r.amount::text) ORDER BY r.currency), '[]')
+              FROM (SELECT x.currency, sum(x.amount) AS amount FROM results x GROUP BY 1) r)
       INTO _entries, moved;
     IF _entries IS NULL THEN
         result := 'nothing';
@@ -788,5 +880,8 @@ DROP FUNCTION daybook.close_year, daybook.vat_summary, daybook.vat_differences, 
 DROP INDEX daybook.impacts_reversals;
 DROP FUNCTION daybook.cash_statement, daybook.income_statement, daybook.balance_sheet, daybook.add_statement_totals;
 DROP TYPE daybook.statement_line;
-DROP FUNCTION daybook.account_sums, daybook.entry_sums, daybook.unkept_spans;
-DROP TABLE daybook.closed_tax_differences, daybook.closed_tax_sums, daybook.closed_taxes, daybook.closed_dimension_sums, daybook.closed_sums, daybook.closed_sum_spans;
+DROP FUNCTION daybook.account_sums, daybook.check_dimension, daybook.dimension_sums, daybook.entry_sums, daybook.unkept_spans;
+DROP TRIGGER taxes_replaced ON daybook.documents;
+DROP TRIGGER taxes_removed ON daybook.documents;
+DROP FUNCTION daybook.keep_replaced_taxes;
+DROP TABLE daybook.replaced_taxes, daybook.closed_tax_differences, daybook.closed_tax_sums, daybook.closed_taxes, daybook.closed_dimension_sums, daybook.closed_sums, daybook.closed_sum_spans;

@@ -421,7 +421,8 @@ COMMENT ON FUNCTION daybook.closing_differences IS
 --
 --   opened_again  it stands on the period's days, which were open again
 --   later_day     it stands on the first day that was open after its document's date, or after the
---                 posting that it reverses, as that lay in the period
+--                 posting that it reverses, as that lay in the period; or it reverses what stands there
+--                 so
 --
 -- A rule that gives a document the first open day as its date is not told from the policy.
 CREATE FUNCTION daybook.closing_adjustments(org_id text, starts_on date, after bigint DEFAULT 0, most integer DEFAULT 1000)
@@ -437,13 +438,8 @@ WITH first AS MATERIALIZED (
     SELECT DISTINCT upper(d) AS day
       FROM first JOIN daybook.closings c ON c.org_id = closing_adjustments.org_id AND c.number >= first.number
      CROSS JOIN LATERAL unnest(c.closed_days) AS d
-), found AS MATERIALIZED (
-    SELECT i.id, 'opened_again' AS reason
-      FROM first CROSS JOIN LATERAL unnest(first.days) AS d
-      JOIN daybook.impacts i
-        ON i.org_id = closing_adjustments.org_id AND i.posting_date >= lower(d) AND i.posting_date < upper(d) AND i.id > first.last_impact_id
-     UNION ALL
-    SELECT i.id, 'later_day'
+), later AS MATERIALIZED (
+    SELECT i.id, i.kind, i.document_id, i.seq
       FROM first CROSS JOIN first_open o
       JOIN daybook.impacts i ON i.org_id = closing_adjustments.org_id AND i.posting_date = o.day AND i.id > first.last_impact_id
       LEFT JOIN daybook.impacts r ON i.kind = 'reverse' AND r.org_id = i.org_id AND r.document_id = i.document_id AND r.seq = i.previous_seq
@@ -452,6 +448,18 @@ WITH first AS MATERIALIZED (
                           WHERE c.org_id = i.org_id AND c.last_impact_id < i.id ORDER BY c.number DESC LIMIT 1) at
      WHERE due.day <@ first.days AND NOT i.posting_date <@ first.days
        AND EXISTS (SELECT FROM unnest(at.closed_days) AS d WHERE due.day <@ d AND upper(d) = i.posting_date)
+), found AS MATERIALIZED (
+    SELECT i.id, 'opened_again' AS reason
+      FROM first CROSS JOIN LATERAL unnest(first.days) AS d
+      JOIN daybook.impacts i
+        ON i.org_id = closing_adjustments.org_id AND i.posting_date >= lower(d) AND i.posting_date < upper(d) AND i.id > first.last_impact_id
+     UNION ALL
+    SELECT l.id, 'later_day' FROM later l
+     UNION
+    SELECT r.id, 'later_day'
+      FROM later l
+      JOIN daybook.impacts r ON r.org_id = closing_adjustments.org_id AND r.document_id = l.document_id AND r.kind = 'reverse' AND r.previous_seq = l.seq
+     WHERE l.kind = 'post'
 )
 SELECT i.id, i.document_id, i.kind, f.reason, i.document_date, i.posting_date, i.created_at, e.currency, e.amount
   FROM (SELECT x.id, x.reason FROM found x WHERE x.id > closing_adjustments.after ORDER BY x.id LIMIT closing_adjustments.most) f

@@ -57,7 +57,7 @@ func ExampleDown() {
 	defer e.Close()
 	ctx := e.Context()
 
-	fmt.Println(migrations.Down(ctx, e.DB.URL, true))
+	fmt.Println(migrations.Down(ctx, e.DB.URL, migrations.DownOptions{All: true}))
 	fmt.Println(errors.Is(migrations.Verify(ctx, e.Pool), migrations.ErrPending))
 	// Output:
 	// <nil>

@@ -7,8 +7,13 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/pressly/goose/v3"
 
 	"github.com/daybook-dev/daybook/failure"
@@ -17,9 +22,10 @@ import (
 // ErrDifferent means that the database was made by other migrations than this build has under the
 // same numbers.
 var ErrDifferent = failure.New(failure.SchemaDifferent,
-	"the database was made by other migrations of the same number: until the first release they are edited in place, "+
-		"so make the database anew (`daybook migrate down --all` by the program that made it, or, if the schemas queues "+
-		"and internal have nothing of yours, DROP SCHEMA daybook, queues, internal CASCADE, then `daybook migrate up`)")
+	"the database was made by other migrations of the same number, as by a program from before the first release: use the "+
+		"program that made it, or make the database anew (`daybook migrate down --all --delete-data` by the program that "+
+		"made it, or, if the schemas queues and internal have nothing of yours, DROP SCHEMA daybook, queues, internal "+
+		"CASCADE, then `daybook migrate up`)")
 
 // ErrIncomplete means that constraints, indexes or triggers are missing that the migrations made.
 var ErrIncomplete = failure.New(failure.SchemaIncomplete,
@@ -27,11 +33,13 @@ var ErrIncomplete = failure.New(failure.SchemaIncomplete,
 
 // createTexts makes the table that says by which texts the schema was made, and which constraints,
 // indexes and triggers it got. A text is noted before it is applied. What is noted of a migration
-// that is not applied means nothing.
+// that is not applied means nothing. A migration that breaks is one that programs cannot work with
+// which do not know it.
 const createTexts = `
 CREATE TABLE IF NOT EXISTS daybook.schema_texts (
     version bigint PRIMARY KEY,
     sha256  text NOT NULL,
+    breaks  boolean NOT NULL DEFAULT true,
     objects text[]
 )`
 
@@ -55,16 +63,22 @@ SELECT 'trigger ' || r.relname || '.' || t.tgname
 const taskTables = `ARRAY[to_regclass('queues.task'), to_regclass('queues.task_lease'), to_regclass('queues.task_completed'), to_regclass('queues.error'),
        to_regclass('queues.open_task'), to_regclass('queues.task_cursor'), to_regclass('queues.task_limit')]::oid[]`
 
+// breaksMark is the line of a migration which takes away what programs use that do not know it.
+const breaksMark = "-- +daybook breaks"
+
 // text is one migration of this build.
 type text struct {
 	version int64
 	file    string
 	sha256  string
+	breaks  bool
+	// alone: it is applied outside of a transaction, statement by statement.
+	alone bool
 }
 
-// texts returns the migrations of this build, oldest first.
-func texts() ([]text, error) {
-	entries, err := files.ReadDir(".")
+// texts returns the migrations, oldest first.
+func (c chapters) texts() ([]text, error) {
+	entries, err := fs.ReadDir(c.files, ".")
 	if err != nil {
 		return nil, err
 	}
@@ -74,18 +88,23 @@ func texts() ([]text, error) {
 		if err != nil {
 			return nil, fmt.Errorf("migration file %s: %w", e.Name(), err)
 		}
-		content, err := files.ReadFile(e.Name())
+		content, err := fs.ReadFile(c.files, e.Name())
 		if err != nil {
 			return nil, err
 		}
 		sum := sha256.Sum256(content)
-		list = append(list, text{version: version, file: e.Name(), sha256: hex.EncodeToString(sum[:])})
+		list = append(list, text{version: version, file: e.Name(), sha256: hex.EncodeToString(sum[:]),
+			breaks: version <= Baseline || hasLine(content, breaksMark), alone: hasLine(content, "-- +goose NO TRANSACTION")})
 	}
 	return list, nil
 }
 
+func hasLine(content []byte, line string) bool {
+	return slices.Contains(strings.Split(string(content), "\n"), line)
+}
+
 // up applies what is missing, and notes by which texts.
-func up(ctx context.Context, db *sql.DB, p *goose.Provider) error {
+func (c chapters) up(ctx context.Context, db *sql.DB, p *goose.Provider) error {
 	steps, err := p.Status(ctx)
 	if err != nil {
 		return err
@@ -93,47 +112,89 @@ func up(ctx context.Context, db *sql.DB, p *goose.Provider) error {
 	if _, err := db.ExecContext(ctx, createTexts); err != nil {
 		return fmt.Errorf("make the table of texts: %w", err)
 	}
-	list, err := texts()
+	list, err := c.texts()
 	if err != nil {
 		return err
 	}
+	var missing []text
 	for i, t := range list {
-		const note = `
-INSERT INTO daybook.schema_texts AS t (version, sha256) VALUES ($1, $2)
-ON CONFLICT (version) DO UPDATE SET sha256 = excluded.sha256, objects = NULL WHERE t.sha256 <> excluded.sha256`
-		if i < len(steps) && steps[i].State == goose.StateApplied {
-			var have sql.NullString
-			err := db.QueryRowContext(ctx, `SELECT max(sha256) FROM daybook.schema_texts WHERE version = $1`,
-				t.version).Scan(&have)
-			if err != nil {
-				return fmt.Errorf("read the text of migration %d: %w", t.version, err)
-			}
-			if have.String != t.sha256 {
-				return fmt.Errorf("%w (%s)", ErrDifferent, t.file)
-			}
+		if i >= len(steps) || steps[i].State != goose.StateApplied {
+			missing = append(missing, t)
 			continue
 		}
-		if _, err := db.ExecContext(ctx, note, t.version, t.sha256); err != nil {
+		var have sql.NullString
+		if err := db.QueryRowContext(ctx, `SELECT max(sha256) FROM daybook.schema_texts WHERE version = $1`,
+			t.version).Scan(&have); err != nil {
+			return fmt.Errorf("read the text of migration %d: %w", t.version, err)
+		}
+		if have.String != t.sha256 {
+			return fmt.Errorf("%w (%s)", ErrDifferent, t.file)
+		}
+	}
+	for _, t := range missing {
+		const note = `
+INSERT INTO daybook.schema_texts AS t (version, sha256, breaks) VALUES ($1, $2, $3)
+ON CONFLICT (version) DO UPDATE SET sha256 = excluded.sha256, breaks = excluded.breaks, objects = NULL WHERE t.sha256 <> excluded.sha256`
+		if _, err := db.ExecContext(ctx, note, t.version, t.sha256, t.breaks); err != nil {
 			return fmt.Errorf("note the text of migration %d: %w", t.version, err)
 		}
 	}
-	applied, err := p.Up(ctx)
-	if err != nil {
-		return err
+	for _, t := range missing {
+		if err := apply(ctx, db, p, t); err != nil {
+			return err
+		}
 	}
 	const whole = `
 UPDATE daybook.schema_texts SET objects = (SELECT array_agg(object ORDER BY object) FROM (` + objectsQuery + `) o)
  WHERE version = $1 AND ($2 OR objects IS NULL)`
-	if _, err := db.ExecContext(ctx, whole, list[len(list)-1].version, len(applied) > 0); err != nil {
+	if _, err := db.ExecContext(ctx, whole, list[len(list)-1].version, len(missing) > 0); err != nil {
 		return fmt.Errorf("note what the schema has: %w", err)
 	}
 	return nil
 }
 
+// How often, and how long at a time, a migration waits for a lock beside workers.
+const (
+	lockTries = 60
+	lockLimit = 2 * time.Second
+	lockPause = time.Second
+
+	lockNotAvailable = "55P03"
+)
+
+// apply applies the next migration. One of a release that follows the baseline finds workers beside
+// it. Whatever waits for a table waits behind the lock that it asks for, so it asks for a short
+// time, and again later. Outside of a transaction only such locks are asked for that hold up
+// nothing (a test of the migrations sees to it), and to give up would leave half an index.
+func apply(ctx context.Context, db *sql.DB, p *goose.Provider, t text) error {
+	if t.version <= Baseline || t.alone {
+		_, err := p.UpByOne(ctx)
+		return err
+	}
+	if _, err := db.ExecContext(ctx, fmt.Sprintf(`SET lock_timeout = %d`, lockLimit.Milliseconds())); err != nil {
+		return fmt.Errorf("set how long to wait for a lock: %w", err)
+	}
+	for try := 1; ; try++ {
+		_, err := p.UpByOne(ctx)
+		var refused *pgconn.PgError
+		if err == nil || !errors.As(err, &refused) || refused.Code != lockNotAvailable || try == lockTries {
+			if err == nil {
+				_, err = db.ExecContext(ctx, `SET lock_timeout = 0`)
+			}
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(lockPause):
+		}
+	}
+}
+
 // verifyTexts says whether the schema was made by the texts of this build, and has all that they
-// made. There are as many migrations as this build has.
-func verifyTexts(ctx context.Context, db Querier) error {
-	list, err := texts()
+// made. There are as many migrations as this build has, or more.
+func (c chapters) verifyTexts(ctx context.Context, db Querier) error {
+	list, err := c.texts()
 	if err != nil {
 		return err
 	}
@@ -167,11 +228,15 @@ SELECT count(t.version) = cardinality($1::bigint[]), (SELECT min(v.version) FROM
 	return verifyObjects(ctx, db, versions[len(versions)-1])
 }
 
+// verifyObjects compares with what was noted last: by the migration newest, or by those of a program
+// that followed.
 func verifyObjects(ctx context.Context, db Querier, newest int64) error {
 	const missing = `
 SELECT t.objects IS NOT NULL, (SELECT min(o) FROM unnest(t.objects) AS o WHERE o NOT IN (` + objectsQuery + `))
   FROM daybook.schema_texts t
- WHERE t.version = $1`
+ WHERE t.version >= $1
+ ORDER BY t.objects IS NULL, t.version DESC
+ LIMIT 1`
 	var noted bool
 	var lacks *string
 	err := db.QueryRow(ctx, missing, newest).Scan(&noted, &lacks)

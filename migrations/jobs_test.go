@@ -273,7 +273,7 @@ INSERT INTO daybook.attempt_log (job_id, org_id, document_id, version, attempt, 
 		if done < 8 {
 			break
 		}
-		require.NoError(t, migrations.Down(t.Context(), db.URL, false))
+		require.NoError(t, migrations.Down(t.Context(), db.URL, migrations.DownOptions{DeleteData: true}))
 	}
 	assert.Equal(t, 1, fixture.Count(t, db.Pool, `SELECT count(*) FROM daybook.attempt_log`))
 	require.NoError(t, migrations.Up(t.Context(), db.URL))

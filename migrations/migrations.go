@@ -1,5 +1,7 @@
-// Package migrations holds Daybook's schema as numbered SQL files and applies them. The files are
-// chapters of one baseline, to be read in their order; each object stands in one of them.
+// Package migrations holds Daybook's schema as numbered SQL files and applies them. Those up to
+// Baseline are chapters of the schema of release 0.1.0, to be read in their order; each object
+// stands in one of them. They are not edited any more. Each later file is a change, which a running
+// program of the release before survives: docs/decisions/0008 says how they are written.
 package migrations
 
 import (
@@ -8,6 +10,7 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"time"
 
@@ -25,6 +28,14 @@ import (
 //go:embed 0*.sql
 var files embed.FS
 
+// Baseline is the last chapter of the schema of release 0.1.0.
+const Baseline = 34
+
+// chapters are the migrations that a program has.
+type chapters struct{ files fs.FS }
+
+var shipped = chapters{files}
+
 // versionTable is where goose keeps what was applied.
 const versionTable = "daybook.schema_migrations"
 
@@ -32,8 +43,14 @@ const versionTable = "daybook.schema_migrations"
 var ErrPending = failure.New(failure.SchemaOld,
 	"the database's schema is older than this program: run `daybook migrate up`")
 
-// ErrNewer means that the database's schema was made by a newer build of Daybook.
-var ErrNewer = failure.New(failure.SchemaNew, "the database's schema is newer than this program: update the program")
+// ErrNewer means that a newer build of Daybook has taken away from the database's schema what this
+// one uses.
+var ErrNewer = failure.New(failure.SchemaNew, "the database's schema is newer than this program can work with: update the program")
+
+// ErrHasData means that Down would delete rows and was not told to.
+var ErrHasData = failure.New(failure.ConfirmationRequired, "the database holds data, which taking a migration back may delete: "+
+	"dump it, then say that it may be deleted (`daybook migrate down --delete-data`); an older program may also work with a "+
+	"newer schema, which its `daybook migrate status` tells")
 
 // verifyLimit is how long Verify waits for the database.
 const verifyLimit = 5 * time.Second
@@ -65,7 +82,7 @@ var ErrNoAnswer = failure.New(failure.DatabaseUnavailable,
 // Step is one migration and whether it is applied.
 type Step struct {
 	Version int64  `json:"version"`
-	File    string `json:"file"`
+	File    string `json:"file,omitempty"` // empty: this build does not have it
 	Applied bool   `json:"applied"`
 }
 
@@ -75,14 +92,26 @@ type Step struct {
 // PostgreSQL itself, or through a pooler in session mode: else it returns
 // queue.ErrDirectAddressNeeded.
 func Up(ctx context.Context, databaseURL string) error {
-	return withProvider(ctx, databaseURL, func(db *sql.DB, p *goose.Provider) error { return up(ctx, db, p) })
+	return shipped.withProvider(ctx, databaseURL, func(db *sql.DB, p *goose.Provider) error { return shipped.up(ctx, db, p) })
 }
 
-// Down takes the newest applied migration back, with the data in its tables; with all it takes
-// every one back.
-func Down(ctx context.Context, databaseURL string, all bool) error {
-	return withProvider(ctx, databaseURL, func(_ *sql.DB, p *goose.Provider) error {
-		if all {
+// DownOptions say what Down may do.
+type DownOptions struct {
+	All        bool // take every migration back, not the newest alone
+	DeleteData bool // also with data in Daybook's tables
+}
+
+// Down takes the newest applied migration back, with the data in its tables. It returns ErrHasData,
+// and does nothing, when a table of Daybook has rows and options do not say that they may be
+// deleted.
+func Down(ctx context.Context, databaseURL string, options DownOptions) error {
+	return shipped.withProvider(ctx, databaseURL, func(db *sql.DB, p *goose.Provider) error {
+		if !options.DeleteData {
+			if err := refuseData(ctx, db); err != nil {
+				return err
+			}
+		}
+		if options.All {
 			_, err := p.DownTo(ctx, 0)
 			return err
 		}
@@ -94,11 +123,37 @@ func Down(ctx context.Context, databaseURL string, all bool) error {
 	})
 }
 
-// Status lists the migrations of this build, oldest first, and whether they are applied. It reads
+// refuseData returns ErrHasData, with the tables that have rows. Migrations make rows themselves
+// in two tables.
+func refuseData(ctx context.Context, db *sql.DB) error {
+	const tables = `
+SELECT coalesce(string_agg(format('SELECT %L WHERE EXISTS (SELECT FROM %s)', r.oid::regclass, r.oid::regclass), ' UNION ALL '), '')
+  FROM pg_catalog.pg_class r
+ WHERE r.relkind = 'r' AND (r.relnamespace = 'daybook'::regnamespace OR r.oid = ANY (` + taskTables + `))
+   AND r.relname NOT IN ('schema_migrations', 'schema_texts', 'defaults', 'fleets')`
+	var query string
+	if err := db.QueryRowContext(ctx, tables).Scan(&query); err != nil {
+		return fmt.Errorf("list the tables: %w", err)
+	}
+	if query == "" {
+		return nil
+	}
+	var filled sql.NullString
+	if err := db.QueryRowContext(ctx, `SELECT string_agg(t, ', ') FROM (`+query+`) AS filled (t)`).Scan(&filled); err != nil {
+		return fmt.Errorf("look for data: %w", err)
+	}
+	if filled.Valid {
+		return fmt.Errorf("%w (%s)", ErrHasData, filled.String)
+	}
+	return nil
+}
+
+// Status lists the migrations of this build, oldest first, and whether they are applied, and those
+// that a newer build has applied. It reads
 // alone, and waits for no migration that runs: a role that may read Daybook's tables
 // (daybook_reader) is enough, and any role for a database without the schema.
 func Status(ctx context.Context, databaseURL string) (steps []Step, err error) {
-	list, err := texts()
+	list, err := shipped.texts()
 	if err != nil {
 		return nil, err
 	}
@@ -119,6 +174,11 @@ func Status(ctx context.Context, databaseURL string) (steps []Step, err error) {
 	}
 	for _, t := range list {
 		steps = append(steps, Step{Version: t.version, File: t.file, Applied: slices.Contains(applied, t.version)})
+	}
+	for _, version := range applied {
+		if version > list[len(list)-1].version {
+			steps = append(steps, Step{Version: version, Applied: true})
+		}
 	}
 	return steps, nil
 }
@@ -146,22 +206,22 @@ type Querier interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-// Verify returns ErrPending, ErrNewer or ErrDifferent when the schema is not the one that this
-// build was made for, and ErrIncomplete when a part of it is missing, for instance while a dump is
+// Verify returns ErrPending, ErrNewer or ErrDifferent when the schema is not one that this build can
+// work with: the one that it was made for, or a newer one that takes nothing away. It returns ErrIncomplete when a part of it is missing, for instance while a dump is
 // being restored. After five seconds it returns ErrNoAnswer; a connection or transaction that it
 // was given is closed then.
 func Verify(ctx context.Context, db Querier) error {
 	within, cancel := context.WithTimeout(ctx, verifyLimit)
 	defer cancel()
-	err := verify(within, db)
+	err := shipped.verify(within, db)
 	if err != nil && within.Err() != nil && ctx.Err() == nil {
 		return fmt.Errorf("%w: %w", ErrNoAnswer, err)
 	}
 	return err
 }
 
-func verify(ctx context.Context, db Querier) error {
-	want, err := newest()
+func (c chapters) verify(ctx context.Context, db Querier) error {
+	want, err := c.newest()
 	if err != nil {
 		return err
 	}
@@ -181,13 +241,32 @@ func verify(ctx context.Context, db Querier) error {
 	case have < want:
 		return fmt.Errorf("%w (it is at %d, the program needs %d)", ErrPending, have, want)
 	case have > want:
-		return fmt.Errorf("%w (it is at %d, the program knows %d)", ErrNewer, have, want)
+		if err := verifyNewer(ctx, db, want, have); err != nil {
+			return err
+		}
 	}
-	return verifyTexts(ctx, db)
+	return c.verifyTexts(ctx, db)
 }
 
-func newest() (int64, error) {
-	list, err := texts()
+// verifyNewer returns ErrNewer unless each migration that follows want is one that programs survive
+// which do not know it.
+func verifyNewer(ctx context.Context, db Querier, want, have int64) error {
+	const q = `
+SELECT coalesce(bool_and(NOT coalesce(t.breaks, true)), true)
+  FROM daybook.schema_migrations m LEFT JOIN daybook.schema_texts t ON t.version = m.version_id
+ WHERE m.is_applied AND m.version_id > $1`
+	var survives bool
+	if err := db.QueryRow(ctx, q, want).Scan(&survives); err != nil {
+		return fmt.Errorf("read what newer migrations break: %w", err)
+	}
+	if !survives {
+		return fmt.Errorf("%w (it is at %d, the program knows %d)", ErrNewer, have, want)
+	}
+	return nil
+}
+
+func (c chapters) newest() (int64, error) {
+	list, err := c.texts()
 	var last int64
 	for _, t := range list {
 		last = max(last, t.version)
@@ -197,7 +276,7 @@ func newest() (int64, error) {
 
 // withProvider runs f while it holds the migration lock. There is one session: when it is ended, so
 // is what it was doing, before another call has the lock.
-func withProvider(ctx context.Context, databaseURL string, f func(*sql.DB, *goose.Provider) error) (err error) {
+func (c chapters) withProvider(ctx context.Context, databaseURL string, f func(*sql.DB, *goose.Provider) error) (err error) {
 	// The address is the worker's, which may carry settings of its pool (pool_max_conns …).
 	config, err := pgxpool.ParseConfig(databaseURL)
 	if err != nil {
@@ -227,7 +306,7 @@ func withProvider(ctx context.Context, databaseURL string, f func(*sql.DB, *goos
 	if _, err := db.ExecContext(ctx, `CREATE SCHEMA IF NOT EXISTS daybook`); err != nil {
 		return fmt.Errorf("create schema daybook: %w", err)
 	}
-	p, err := goose.NewProvider(goose.DialectPostgres, db, files,
+	p, err := goose.NewProvider(goose.DialectPostgres, db, c.files,
 		goose.WithTableName(versionTable), goose.WithDisableGlobalRegistry(true))
 	if err != nil {
 		return err

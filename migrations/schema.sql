@@ -96,36 +96,21 @@ CREATE TYPE daybook.statement_line AS (
 -- Name: account_sums(text, date, date, text, text, text); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.account_sums(org_id text, from_day date DEFAULT NULL::date, to_day date DEFAULT NULL::date, by_key text DEFAULT NULL::text, where_key text DEFAULT NULL::text, where_value text DEFAULT NULL::text) RETURNS TABLE(account_code text, currency text, year_end boolean, value text, debit numeric, credit numeric)
-    LANGUAGE sql STABLE
+    LANGUAGE plpgsql STABLE
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
-    WITH span AS (
-        SELECT coalesce(from_day, '-infinity') AS first_day, coalesce(to_day, 'infinity') AS last_day,
-               by_key IS NULL AND where_key IS NULL AS plain
-    ), kept AS (
-        SELECT k.starts_on, span.plain FROM span
-          JOIN daybook.closed_sum_spans k ON k.starts_on >= span.first_day AND k.ends_on <= span.last_day
-         WHERE k.org_id = account_sums.org_id
-    ), sums AS (
-        SELECT k.account_code, k.currency, k.year_end, NULL::jsonb AS dimensions, k.debit, k.credit
-          FROM kept JOIN daybook.closed_sums k ON k.org_id = account_sums.org_id AND k.starts_on = kept.starts_on
-         UNION ALL
-        -- What has dimensions is moved from the entries that have none.
-        SELECT k.account_code, k.currency, k.year_end, moved.dimensions, moved.sign * k.debit, moved.sign * k.credit
-          FROM kept JOIN daybook.closed_dimension_sums k ON k.org_id = account_sums.org_id AND k.starts_on = kept.starts_on
-         CROSS JOIN LATERAL (VALUES (k.dimensions, 1), (NULL, -1)) AS moved (dimensions, sign)
-         WHERE NOT kept.plain
-         UNION ALL
-        SELECT e.account_code, e.currency, e.year_end, e.dimensions, e.debit, e.credit
-          FROM span CROSS JOIN LATERAL daybook.unkept_spans(account_sums.org_id, span.first_day, span.last_day) u
-         CROSS JOIN LATERAL daybook.entry_sums(account_sums.org_id, u.first_day, u.last_day, NOT span.plain) e
-    )
+#variable_conflict use_column
+BEGIN
+    PERFORM daybook.check_dimension(account_sums.org_id, k.key)
+       FROM unnest(ARRAY[account_sums.by_key, account_sums.where_key]) AS k (key) WHERE k.key IS NOT NULL;
+    RETURN QUERY
     SELECT s.account_code, s.currency, s.year_end, coalesce(s.dimensions ->> by_key, ''), sum(s.debit), sum(s.credit)
-      FROM sums s
+      FROM daybook.dimension_sums(account_sums.org_id, from_day, to_day, by_key IS NOT NULL OR where_key IS NOT NULL) s
      WHERE where_key IS NULL OR coalesce(s.dimensions ->> where_key, '') = coalesce(where_value, '')
      GROUP BY 1, 2, 3, 4
     -- An account to which only entries were posted that are counted elsewhere.
-    HAVING sum(s.debit) <> 0 OR sum(s.credit) <> 0
+    HAVING sum(s.debit) <> 0 OR sum(s.credit) <> 0;
+END
 $$;
 
 -- Name: FUNCTION account_sums(org_id text, from_day date, to_day date, by_key text, where_key text, where_value text); Type: COMMENT; Schema: daybook; Owner: -
@@ -884,6 +869,29 @@ BEGIN
 END
 $$;
 
+-- Name: check_dimension(text, text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.check_dimension(org_id text, key text) RETURNS void
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+DECLARE
+    _org  CONSTANT text := check_dimension.org_id;
+    known text;
+BEGIN
+    IF EXISTS (SELECT FROM daybook.closed_dimension_sums k WHERE k.org_id = _org AND k.dimensions ? key) THEN
+        RETURN;
+    END IF;
+    IF EXISTS (SELECT FROM daybook.entries e WHERE e.org_id = _org AND e.dimensions ? key) THEN
+        RETURN;
+    END IF;
+    SELECT string_agg(DISTINCT k.key, ', ' ORDER BY k.key) INTO known
+      FROM daybook.dimension_sums(_org, NULL, NULL, true) s CROSS JOIN LATERAL jsonb_object_keys(s.dimensions) AS k (key);
+    RAISE EXCEPTION 'no entry of organization % has the dimension %', _org, key
+        USING ERRCODE = 'DB017', HINT = coalesce('those that they have: ' || known, 'they have none: documents state them, or rules');
+END
+$$;
+
 -- Name: check_entries(); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.check_entries() RETURNS trigger
@@ -1631,7 +1639,7 @@ BEGIN
     END IF;
     IF EXISTS (SELECT FROM daybook.closed_spans(_org) s WHERE _last BETWEEN s.starts_on AND s.ends_on) THEN
         RAISE EXCEPTION 'the %, on which the year-end close of % stands, is closed', _last, year
-            USING ERRCODE = 'DB010', HINT = 'open its period, close the year or undo that, have it posted, and close the period again';
+            USING ERRCODE = 'DB016', HINT = 'open its period, close the year or undo that, have it posted, and close the period again';
     END IF;
     IF undo THEN
         version := (SELECT x.version FROM daybook.mark_document_deleted(_org, _id) x);
@@ -1644,21 +1652,23 @@ BEGIN
     END IF;
 
     WITH sums AS (
-        SELECT s.account_code, s.currency, sum(s.credit - s.debit) AS amount
-          FROM daybook.account_sums(_org, _first, _last) s
+        SELECT s.account_code, s.currency, s.dimensions, sum(s.credit - s.debit) AS amount
+          FROM daybook.dimension_sums(_org, _first, _last, true) s
           JOIN daybook.accounts a ON a.org_id = _org AND a.code = s.account_code AND a.type IN ('income', 'expense')
          WHERE NOT s.year_end
-         GROUP BY 1, 2
+         GROUP BY 1, 2, 3
         HAVING sum(s.credit - s.debit) <> 0
     ), results AS (
-        SELECT s.currency, sum(s.amount) AS amount FROM sums s GROUP BY 1
+        SELECT s.currency, s.dimensions, sum(s.amount) AS amount FROM sums s GROUP BY 1, 2
     ), entries AS (
-        SELECT 1 AS part, s.account_code, s.currency, s.amount FROM sums s
+        SELECT 1 AS part, s.account_code, s.currency, s.dimensions, s.amount FROM sums s
          UNION ALL
-        SELECT 2, to_account, r.currency, -r.amount FROM results r WHERE r.amount <> 0
+        SELECT 2, to_account, r.currency, r.dimensions, -r.amount FROM results r WHERE r.amount <> 0
     )
-    SELECT (SELECT jsonb_agg(jsonb_build_object('account', e.account_code, 'amount', e.amount, 'currency', e.currency) ORDER BY e.currency, e.part, e.account_code) FROM entries e),
-           (SELECT coalesce(jsonb_agg(jsonb_build_object('currency', r.currency, 'amount', r.amount::text) ORDER BY r.currency), '[]') FROM results r)
+    SELECT (SELECT jsonb_agg(jsonb_strip_nulls(jsonb_build_object('account', e.account_code, 'amount', e.amount, 'currency', e.currency, 'dimensions', e.dimensions))
+                             ORDER BY e.currency, e.part, e.account_code, e.dimensions NULLS FIRST) FROM entries e),
+           (SELECT coalesce(jsonb_agg(jsonb_build_object('currency', r.currency, 'amount', r.amount::text) ORDER BY r.currency), '[]')
+              FROM (SELECT x.currency, sum(x.amount) AS amount FROM results x GROUP BY 1) r)
       INTO _entries, moved;
     IF _entries IS NULL THEN
         result := 'nothing';
@@ -1706,31 +1716,29 @@ COMMENT ON FUNCTION daybook.closed_days(org_id text) IS 'The days of daybook.clo
 
 -- Name: closed_spans(text); Type: FUNCTION; Schema: daybook; Owner: -
 
-CREATE FUNCTION daybook.closed_spans(org_id text, OUT starts_on date, OUT ends_on date, OUT in_period boolean, OUT closed_at timestamp with time zone) RETURNS SETOF record
+CREATE FUNCTION daybook.closed_spans(org_id text, OUT starts_on date, OUT ends_on date, OUT in_period boolean) RETURNS SETOF record
     LANGUAGE sql STABLE ROWS 12
     AS $$
     WITH p AS (
-        SELECT x.starts_on, x.ends_on, x.state, x.closed_at, x.created_at,
+        SELECT x.starts_on, x.ends_on, x.state,
                coalesce(lag(x.ends_on) OVER (ORDER BY x.starts_on) + 1, date '1900-01-01') AS gap_starts_on,
-               -- null: no period is closed from this one on.
-               min(x.closed_at) OVER (ORDER BY x.starts_on DESC) AS later_closed_at
+               -- It is closed, or one after it is.
+               bool_or(x.state = 'closed') OVER (ORDER BY x.starts_on DESC) AS before_closed
           FROM daybook.periods x WHERE x.org_id = closed_spans.org_id
     ), open AS (
-        SELECT min(p.starts_on) AS first_day, (SELECT min(p.closed_at) FROM p) AS closed_at
-          FROM p WHERE p.later_closed_at IS NULL
+        SELECT min(p.starts_on) FILTER (WHERE NOT p.before_closed) AS first_day FROM p HAVING bool_or(p.before_closed)
     )
-    SELECT p.starts_on, p.ends_on, true, p.closed_at FROM p WHERE p.state = 'closed'
+    SELECT p.starts_on, p.ends_on, true FROM p WHERE p.state = 'closed'
      UNION ALL
-    SELECT p.gap_starts_on, p.starts_on - 1, false, coalesce(p.later_closed_at, greatest(p.created_at, open.closed_at))
+    SELECT p.gap_starts_on, p.starts_on - 1, false
       FROM p CROSS JOIN open
-     WHERE p.gap_starts_on < p.starts_on AND open.closed_at IS NOT NULL
-       AND (p.later_closed_at IS NOT NULL OR p.starts_on = open.first_day)
+     WHERE p.gap_starts_on < p.starts_on AND (p.before_closed OR p.starts_on = open.first_day)
      ORDER BY 1
 $$;
 
--- Name: FUNCTION closed_spans(org_id text, OUT starts_on date, OUT ends_on date, OUT in_period boolean, OUT closed_at timestamp with time zone); Type: COMMENT; Schema: daybook; Owner: -
+-- Name: FUNCTION closed_spans(org_id text, OUT starts_on date, OUT ends_on date, OUT in_period boolean); Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON FUNCTION daybook.closed_spans(org_id text, OUT starts_on date, OUT ends_on date, OUT in_period boolean, OUT closed_at timestamp with time zone) IS 'The days on which nothing is posted for an organization: closed periods, and gaps before and between them and up to the first open period after them';
+COMMENT ON FUNCTION daybook.closed_spans(org_id text, OUT starts_on date, OUT ends_on date, OUT in_period boolean) IS 'The days on which nothing is posted for an organization: closed periods, and gaps before and between them and up to the first open period after them';
 
 -- Name: closing_adjustments(text, date, bigint, integer); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -1746,13 +1754,8 @@ WITH first AS MATERIALIZED (
     SELECT DISTINCT upper(d) AS day
       FROM first JOIN daybook.closings c ON c.org_id = closing_adjustments.org_id AND c.number >= first.number
      CROSS JOIN LATERAL unnest(c.closed_days) AS d
-), found AS MATERIALIZED (
-    SELECT i.id, 'opened_again' AS reason
-      FROM first CROSS JOIN LATERAL unnest(first.days) AS d
-      JOIN daybook.impacts i
-        ON i.org_id = closing_adjustments.org_id AND i.posting_date >= lower(d) AND i.posting_date < upper(d) AND i.id > first.last_impact_id
-     UNION ALL
-    SELECT i.id, 'later_day'
+), later AS MATERIALIZED (
+    SELECT i.id, i.kind, i.document_id, i.seq
       FROM first CROSS JOIN first_open o
       JOIN daybook.impacts i ON i.org_id = closing_adjustments.org_id AND i.posting_date = o.day AND i.id > first.last_impact_id
       LEFT JOIN daybook.impacts r ON i.kind = 'reverse' AND r.org_id = i.org_id AND r.document_id = i.document_id AND r.seq = i.previous_seq
@@ -1761,6 +1764,18 @@ WITH first AS MATERIALIZED (
                           WHERE c.org_id = i.org_id AND c.last_impact_id < i.id ORDER BY c.number DESC LIMIT 1) at
      WHERE due.day <@ first.days AND NOT i.posting_date <@ first.days
        AND EXISTS (SELECT FROM unnest(at.closed_days) AS d WHERE due.day <@ d AND upper(d) = i.posting_date)
+), found AS MATERIALIZED (
+    SELECT i.id, 'opened_again' AS reason
+      FROM first CROSS JOIN LATERAL unnest(first.days) AS d
+      JOIN daybook.impacts i
+        ON i.org_id = closing_adjustments.org_id AND i.posting_date >= lower(d) AND i.posting_date < upper(d) AND i.id > first.last_impact_id
+     UNION ALL
+    SELECT l.id, 'later_day' FROM later l
+     UNION
+    SELECT r.id, 'later_day'
+      FROM later l
+      JOIN daybook.impacts r ON r.org_id = closing_adjustments.org_id AND r.document_id = l.document_id AND r.kind = 'reverse' AND r.previous_seq = l.seq
+     WHERE l.kind = 'post'
 )
 SELECT i.id, i.document_id, i.kind, f.reason, i.document_date, i.posting_date, i.created_at, e.currency, e.amount
   FROM (SELECT x.id, x.reason FROM found x WHERE x.id > closing_adjustments.after ORDER BY x.id LIMIT closing_adjustments.most) f
@@ -2458,6 +2473,33 @@ $$;
 -- Name: FUNCTION delete_queue(name text); Type: COMMENT; Schema: daybook; Owner: -
 
 COMMENT ON FUNCTION daybook.delete_queue(name text) IS 'Deletes a named queue that has no open jobs';
+
+-- Name: dimension_sums(text, date, date, boolean); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.dimension_sums(org_id text, from_day date, to_day date, by_dimensions boolean) RETURNS TABLE(account_code text, currency text, year_end boolean, dimensions jsonb, debit numeric, credit numeric)
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    WITH span AS (
+        SELECT coalesce(from_day, '-infinity') AS first_day, coalesce(to_day, 'infinity') AS last_day
+    ), kept AS (
+        SELECT k.starts_on FROM span
+          JOIN daybook.closed_sum_spans k ON k.starts_on >= span.first_day AND k.ends_on <= span.last_day
+         WHERE k.org_id = dimension_sums.org_id
+    )
+    SELECT k.account_code, k.currency, k.year_end, NULL::jsonb, k.debit, k.credit
+      FROM kept JOIN daybook.closed_sums k ON k.org_id = dimension_sums.org_id AND k.starts_on = kept.starts_on
+     UNION ALL
+    -- What has dimensions is moved from the entries that have none.
+    SELECT k.account_code, k.currency, k.year_end, moved.dimensions, moved.sign * k.debit, moved.sign * k.credit
+      FROM kept JOIN daybook.closed_dimension_sums k ON k.org_id = dimension_sums.org_id AND k.starts_on = kept.starts_on
+     CROSS JOIN LATERAL (VALUES (k.dimensions, 1), (NULL, -1)) AS moved (dimensions, sign)
+     WHERE by_dimensions
+     UNION ALL
+    SELECT e.account_code, e.currency, e.year_end, e.dimensions, e.debit, e.credit
+      FROM span CROSS JOIN LATERAL daybook.unkept_spans(dimension_sums.org_id, span.first_day, span.last_day) u
+     CROSS JOIN LATERAL daybook.entry_sums(dimension_sums.org_id, u.first_day, u.last_day, by_dimensions) e
+$$;
 
 -- Name: edit_job(text, jsonb, text, text, bigint, text); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -4009,6 +4051,7 @@ CREATE FUNCTION daybook.items_until(org_id text, until date, documents text[], c
     LANGUAGE plpgsql STABLE ROWS 100000
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET work_mem TO '64MB'
+    SET jit TO 'off'
     AS $_$
 DECLARE
     accounts text[] := ARRAY(SELECT a.code FROM daybook.accounts a
@@ -4416,6 +4459,31 @@ BEGIN
         RAISE EXCEPTION 'the erasure % is on record', OLD.id USING ERRCODE = 'DB004', HINT = 'erase again, which is an erasure of its own';
     END IF;
     RETURN NEW;
+END
+$$;
+
+-- Name: keep_replaced_taxes(); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.keep_replaced_taxes() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+DECLARE
+    last daybook.impacts;
+BEGIN
+    SELECT * INTO last FROM daybook.impacts i WHERE i.org_id = OLD.org_id AND i.document_id = OLD.id ORDER BY i.seq DESC LIMIT 1;
+    IF last.kind = 'post' AND last.entry_count > 0 THEN
+        INSERT INTO daybook.replaced_taxes AS k (impact_id, confirmations, type, direction, currency, country, taxes)
+        SELECT last.id, (SELECT count(*) FROM daybook.confirmations c WHERE c.impact_id = last.id), OLD.type, OLD.direction, OLD.currency, OLD.content ->> 'country',
+               (SELECT jsonb_agg(jsonb_build_object('category', t -> 'category', 'code', t -> 'code', 'rate', t -> 'rate', 'rate_bp', t -> 'rate_bp',
+                                                    'base', t -> 'base', 'amount', t -> 'amount'))
+                  FROM jsonb_array_elements(CASE jsonb_typeof(OLD.content -> 'taxes') WHEN 'array' THEN OLD.content -> 'taxes' END) t)
+            ON CONFLICT (impact_id) DO UPDATE
+           SET confirmations = excluded.confirmations, type = excluded.type, direction = excluded.direction, currency = excluded.currency,
+               country = excluded.country, taxes = excluded.taxes
+         WHERE k.confirmations <> excluded.confirmations;
+    END IF;
+    RETURN NULL;
 END
 $$;
 
@@ -4926,6 +4994,7 @@ CREATE FUNCTION daybook.matching_items(org_id text, rule text) RETURNS TABLE(doc
     LANGUAGE plpgsql STABLE ROWS 10000
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET work_mem TO '64MB'
+    SET jit TO 'off'
     AS $$
 #variable_conflict use_column
 DECLARE
@@ -5819,12 +5888,20 @@ BEGIN
         SELECT i.id, i.document_id, i.kind = 'post' AND i.entry_count > 0 AND r.seq IS NULL AS live, r.seq IS NOT NULL AS reversed
           FROM daybook.impacts i LEFT JOIN reversals r ON r.document_id = i.document_id AND r.seq = i.seq + 1
          WHERE i.org_id = _org AND i.posting_date BETWEEN from_day AND to_day
-    ), live AS MATERIALIZED (
-        SELECT i.id, i.document_id, d.currency, CASE WHEN d.type <> 'payment' THEN d.direction WHEN d.direction = 'in' THEN 'out' ELSE 'in' END AS direction,
-               CASE WHEN d.type IN ('credit_note', 'refund') THEN -1 ELSE 1 END AS sign, coalesce(d.content ->> 'country', '') AS country,
-               d.content -> 'taxes' AS taxes
+    ), replaced AS MATERIALIZED (
+        SELECT i.id, i.document_id, k.type, k.direction, k.currency, k.country, k.taxes
+          FROM span i JOIN daybook.replaced_taxes k ON k.impact_id = i.id AND k.impact_id BETWEEN _first AND _last
+         WHERE NOT _kept AND i.live AND k.confirmations = (SELECT count(*) FROM daybook.confirmations c WHERE c.impact_id = i.id)
+    ), contents AS NOT MATERIALIZED (
+        SELECT i.id, i.document_id, d.type, d.direction, d.currency, d.content ->> 'country' AS country, d.content -> 'taxes' AS taxes
           FROM span i JOIN daybook.documents d ON d.org_id = _org AND d.id = i.document_id AND d.id BETWEEN _first_document AND _last_document
-         WHERE NOT _kept AND i.live
+         WHERE NOT _kept AND i.live AND NOT EXISTS (SELECT FROM replaced r WHERE r.id = i.id)
+         UNION ALL
+        SELECT r.* FROM replaced r
+    ), live AS MATERIALIZED (
+        SELECT c.id, c.document_id, c.currency, CASE WHEN c.type <> 'payment' THEN c.direction WHEN c.direction = 'in' THEN 'out' ELSE 'in' END AS direction,
+               CASE WHEN c.type IN ('credit_note', 'refund') THEN -1 ELSE 1 END AS sign, coalesce(c.country, '') AS country, c.taxes
+          FROM contents c
     ), members AS NOT MATERIALIZED (
         SELECT l.id, l.document_id, l.currency, l.direction, l.country, l.sign, l.taxes -> 0 AS t, true AS single
           FROM live l
@@ -10537,6 +10614,22 @@ CREATE SEQUENCE daybook.reconciled_group_seq
 
 ALTER SEQUENCE daybook.reconciled_group_seq OWNED BY daybook.reconciled.group_id;
 
+-- Name: replaced_taxes; Type: TABLE; Schema: daybook; Owner: -
+
+CREATE TABLE daybook.replaced_taxes (
+    impact_id bigint NOT NULL,
+    confirmations bigint NOT NULL,
+    type text NOT NULL,
+    direction text NOT NULL,
+    currency text NOT NULL,
+    country text,
+    taxes jsonb
+);
+
+-- Name: TABLE replaced_taxes; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON TABLE daybook.replaced_taxes IS 'What documents state of taxes as they are posted, where their content was replaced since';
+
 -- Name: rule_sets; Type: TABLE; Schema: daybook; Owner: -
 
 CREATE TABLE daybook.rule_sets (
@@ -10575,6 +10668,7 @@ ALTER TABLE daybook.schema_migrations ALTER COLUMN id ADD GENERATED BY DEFAULT A
 CREATE TABLE daybook.schema_texts (
     version bigint NOT NULL,
     sha256 text NOT NULL,
+    breaks boolean DEFAULT true NOT NULL,
     objects text[]
 );
 
@@ -11151,6 +11245,11 @@ ALTER TABLE ONLY daybook.rates
 ALTER TABLE ONLY daybook.reconciled
     ADD CONSTRAINT reconciled_pkey PRIMARY KEY (org_id, document_id);
 
+-- Name: replaced_taxes replaced_taxes_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.replaced_taxes
+    ADD CONSTRAINT replaced_taxes_pkey PRIMARY KEY (impact_id);
+
 -- Name: rule_sets rule_sets_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
 
 ALTER TABLE ONLY daybook.rule_sets
@@ -11587,6 +11686,14 @@ CREATE CONSTRAINT TRIGGER periods_keep_sums AFTER INSERT OR DELETE OR UPDATE ON 
 -- Name: periods periods_noted; Type: TRIGGER; Schema: daybook; Owner: -
 
 CREATE TRIGGER periods_noted AFTER INSERT OR DELETE OR UPDATE ON daybook.periods FOR EACH ROW EXECUTE FUNCTION daybook.periods_noted();
+
+-- Name: documents taxes_removed; Type: TRIGGER; Schema: daybook; Owner: -
+
+CREATE TRIGGER taxes_removed AFTER DELETE ON daybook.documents FOR EACH ROW EXECUTE FUNCTION daybook.keep_replaced_taxes();
+
+-- Name: documents taxes_replaced; Type: TRIGGER; Schema: daybook; Owner: -
+
+CREATE TRIGGER taxes_replaced AFTER UPDATE OF type, direction, currency, content ON daybook.documents FOR EACH ROW WHEN ((((((old.type IS DISTINCT FROM new.type) OR (old.direction IS DISTINCT FROM new.direction)) OR (old.currency IS DISTINCT FROM new.currency)) OR ((old.content -> 'taxes'::text) IS DISTINCT FROM (new.content -> 'taxes'::text))) OR ((old.content -> 'country'::text) IS DISTINCT FROM (new.content -> 'country'::text)))) EXECUTE FUNCTION daybook.keep_replaced_taxes();
 
 -- Name: jobs waiting_goes; Type: TRIGGER; Schema: daybook; Owner: -
 

@@ -64,7 +64,7 @@ func TestUpDownUp(t *testing.T) {
 	require.NotEmpty(t, up)
 	require.NoError(t, migrations.Verify(ctx, db.Pool))
 
-	require.NoError(t, migrations.Down(ctx, db.URL, true))
+	require.NoError(t, migrations.Down(ctx, db.URL, migrations.DownOptions{All: true}))
 	require.Empty(t, objects(t, db), "what is left after all migrations were taken back")
 	require.ErrorIs(t, migrations.Verify(ctx, db.Pool), migrations.ErrPending)
 
@@ -79,13 +79,13 @@ func TestDownOneByOne(t *testing.T) {
 	all, done := applied(t, db)
 	require.Equal(t, all, done)
 	for left := all - 1; left >= 0; left-- {
-		require.NoError(t, migrations.Down(t.Context(), db.URL, false))
+		require.NoError(t, migrations.Down(t.Context(), db.URL, migrations.DownOptions{}))
 		_, done = applied(t, db)
 		require.Equal(t, left, done)
 		require.ErrorIs(t, migrations.Verify(t.Context(), db.Pool), migrations.ErrPending)
 	}
 	require.Empty(t, objects(t, db))
-	require.NoError(t, migrations.Down(t.Context(), db.URL, false), "with nothing left to take back")
+	require.NoError(t, migrations.Down(t.Context(), db.URL, migrations.DownOptions{}), "with nothing left to take back")
 }
 
 // Each migration, taken back, leaves exactly what was there before it was applied: tables,
@@ -104,13 +104,13 @@ func TestDownRestoresExactly(t *testing.T) {
 		require.NotEqual(t, dumps[n-1], dumps[n], "migration %d changes something", n)
 	}
 	for n := all - 1; n >= 0; n-- {
-		require.NoError(t, migrations.Down(t.Context(), db.URL, false))
+		require.NoError(t, migrations.Down(t.Context(), db.URL, migrations.DownOptions{}))
 		require.Equal(t, dumps[n], db.Dump(t), "migration %d was taken back", n+1)
 	}
 
 	require.NoError(t, migrations.Up(t.Context(), db.URL))
 	require.Equal(t, dumps[all], db.Dump(t), "up, down to nothing, up again")
-	require.NoError(t, migrations.Down(t.Context(), db.URL, true))
+	require.NoError(t, migrations.Down(t.Context(), db.URL, migrations.DownOptions{All: true}))
 	require.Equal(t, dumps[0], db.Dump(t), "all migrations were taken back at once")
 }
 
@@ -141,7 +141,7 @@ func TestDownWithData(t *testing.T) {
 	db := pgtest.New(t)
 	fixture.Organization(t, db.Pool, "org_1")
 	fixture.ManyReady(t, db.Pool, "org_1", "inv-", 3)
-	require.NoError(t, migrations.Down(t.Context(), db.URL, true))
+	require.NoError(t, migrations.Down(t.Context(), db.URL, migrations.DownOptions{All: true, DeleteData: true}))
 	require.Empty(t, objects(t, db))
 }
 
@@ -180,7 +180,7 @@ func TestConcurrentUp(t *testing.T) {
 func TestUpWhoseSessionIsEnded(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
-	require.NoError(t, migrations.Down(t.Context(), db.URL, false))
+	require.NoError(t, migrations.Down(t.Context(), db.URL, migrations.DownOptions{}))
 	tx, err := db.Pool.Begin(t.Context())
 	require.NoError(t, err)
 	_, err = tx.Exec(t.Context(), `LOCK TABLE daybook.schema_migrations IN SHARE MODE`) // what is applied is not noted
@@ -271,7 +271,7 @@ func TestVerifyWaitsForNoLockForEver(t *testing.T) {
 func TestVerifySaysWhatToRun(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
-	require.NoError(t, migrations.Down(t.Context(), db.URL, false))
+	require.NoError(t, migrations.Down(t.Context(), db.URL, migrations.DownOptions{}))
 	err := migrations.Verify(t.Context(), db.Pool)
 	require.ErrorIs(t, err, migrations.ErrPending)
 	require.NotErrorIs(t, err, migrations.ErrNoAnswer)

@@ -298,7 +298,7 @@ func TestMigrateTasksAsAnOrdinaryRole(t *testing.T) {
 	require.NoError(t, migrations.Up(t.Context(), address.String()))
 	enqueueTask(t, db.Pool, 0)
 	assert.EqualValues(t, 1, dequeueTask(t, db.Pool))
-	require.NoError(t, migrations.Down(t.Context(), address.String(), true))
+	require.NoError(t, migrations.Down(t.Context(), address.String(), migrations.DownOptions{All: true, DeleteData: true}))
 }
 
 // What the application has in the schemas queues and internal stays when the migrations are taken
@@ -311,7 +311,7 @@ func TestSchemasOfTheApplicationStay(t *testing.T) {
 	require.NoError(t, migrations.Up(t.Context(), db.URL))
 	_, err = db.Pool.Exec(t.Context(), `CREATE TABLE queues.mine ()`)
 	require.NoError(t, err)
-	require.NoError(t, migrations.Down(t.Context(), db.URL, true))
+	require.NoError(t, migrations.Down(t.Context(), db.URL, migrations.DownOptions{All: true}))
 	assert.Equal(t, 2, fixture.Count(t, db.Pool, `SELECT count(*) FROM pg_class WHERE relname = 'mine'`))
 	_, err = db.Pool.Exec(t.Context(), `DROP TABLE queues.mine, internal.mine`)
 	require.NoError(t, err)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"time"
 )
 
@@ -41,9 +42,15 @@ func ParseDate(s string) (Date, error) {
 	return d, nil
 }
 
+// dayPattern is the form of a day, which may not exist.
+var dayPattern = regexp.MustCompile(`^[0-9]{4}-[0-9]{2}-[0-9]{2}$`)
+
 func parseDay(s string) (Date, error) {
 	t, err := time.Parse(time.DateOnly, s)
 	if err != nil {
+		if dayPattern.MatchString(s) {
+			return Date{}, fmt.Errorf("date %s: there is no such day", s)
+		}
 		return Date{}, fmt.Errorf("date %.40q: want YYYY-MM-DD", s)
 	}
 	return Date{t, true}, nil

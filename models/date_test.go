@@ -96,9 +96,13 @@ func TestNoDate(t *testing.T) {
 
 func TestDateRefuses(t *testing.T) {
 	t.Parallel()
-	for _, in := range []string{"14.03.2026", "2026-3-14", "2026-02-30", "2026-03-14T00:00:00Z", " 2026-03-14"} {
+	for in, want := range map[string]string{
+		"14.03.2026": "want YYYY-MM-DD", "2026-3-14": "want YYYY-MM-DD", "2026-03-14T00:00:00Z": "want YYYY-MM-DD",
+		" 2026-03-14": "want YYYY-MM-DD", "2026-02-30": "date 2026-02-30: there is no such day",
+		"2026-13-01": "date 2026-13-01: there is no such day",
+	} {
 		_, err := models.ParseDate(in)
-		require.ErrorContains(t, err, "want YYYY-MM-DD", in)
+		require.ErrorContains(t, err, want, in)
 		var d models.Date
 		require.Error(t, d.Scan(in), in)
 	}

@@ -70,4 +70,7 @@ type UndoneDocument struct {
 	Code KeptCode
 	// OtherImport is the import that changed it since; 0: none, or it was not kept for that.
 	OtherImport int64
+	// Fails is why what was restored cannot be posted, as rules, accounts and periods are; nil: it can,
+	// or nothing was restored.
+	Fails *JobError
 }

@@ -63,7 +63,7 @@ type Match struct {
 	DocumentID string
 	OtherID    string
 	MatchedBy  MatchedBy
-	// GroupID is the group that both are in now.
+	// GroupID is the group that both are in now; 0: it was a dry run.
 	GroupID  int64
 	Account  string
 	Currency string

@@ -90,7 +90,7 @@ func TestParseCasesRefuses(t *testing.T) {
 			"{entries: []}}]", "not a plain whole number"},
 		{
 			"no such day", "cases: [{title: a, document: {issue_date: §2025-02-30}, expect: {entries: []}}]",
-			"want YYYY-MM-DD",
+			"there is no such day",
 		},
 		{
 			"account as a number", "cases: [{title: a, " + document + ", expect: {entries: [{account: §1200, debit: 1}]}}]",

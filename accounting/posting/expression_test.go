@@ -89,8 +89,8 @@ func TestConstantsAreChecked(t *testing.T) {
 	t.Parallel()
 	for expression, message := range map[string]string{
 		`doc.issue_date > date("31.3.2025") ? 1 : 2`:                       `4:99: rule "r", line "a": amount: date "31.3.2025": want YYYY-MM-DD`,
-		`date("2025-02-30") > date("2025-01-01") ? 1 : 2`:                  "want YYYY-MM-DD",
-		`doc.lines.exists(l, doc.issue_date < date("2025-13-01")) ? 1 : 2`: "want YYYY-MM-DD",
+		`date("2025-02-30") > date("2025-01-01") ? 1 : 2`:                  "there is no such day",
+		`doc.lines.exists(l, doc.issue_date < date("2025-13-01")) ? 1 : 2`: "there is no such day",
 		`doc.lines.exists(l, l.rate == rate("19 %")) ? 1 : 2`:              "want a percentage",
 	} {
 		_, err := posting.Compile(fmt.Appendf(nil, `

@@ -80,9 +80,17 @@ func Journal(doc *models.Document, chart Chart) (*Impact, error) {
 	}
 	for _, s := range sums {
 		if s.sum != 0 {
-			return nil, fail(models.CodeUnbalanced, "debits are %s more than credits",
-				models.FormatMinor(s.sum, s.currency))
+			return nil, fail(models.CodeUnbalanced, "%s", unbalanced(s.sum, s.currency))
 		}
 	}
 	return m, nil
+}
+
+// unbalanced says which side is greater, and by how much; sum is debits less credits.
+func unbalanced(sum int64, currency string) string {
+	more, less := "debits", "credits"
+	if sum < 0 {
+		more, less = less, more
+	}
+	return fmt.Sprintf("%s are %s more than %s", more, strings.TrimPrefix(models.FormatMinor(sum, currency), "-"), less)
 }

@@ -58,7 +58,7 @@ func TestJournalPostsWhatItSays(t *testing.T) {
 	}{
 		"unbalanced": {
 			func(d *models.Document) { d.Content.Journal.Entries[3].Amount = 6 }, models.CodeUnbalanced,
-			"debits are -0.01 USD more than credits",
+			"credits are 0.01 USD more than debits",
 		},
 		"not in the chart": {
 			func(d *models.Document) { d.Content.Journal.Entries[0].Account = "1" }, models.CodeUnknownAccount, `account "1"`,

@@ -42,29 +42,39 @@ func TestAdjustmentsOfAClosedMonth(t *testing.T) {
 
 	b.posted("late", models.NewDate(2026, 3, 31))
 	b.posted("april", models.NewDate(2026, 4, 1))
+	b.posted("late-deleted", models.NewDate(2026, 3, 30))
+	remove := func(document string) {
+		b.tx(func(ctx context.Context, tx pgx.Tx) {
+			require.NoError(t, second(store.MarkDocumentDeleted(ctx, tx, org, document)))
+		})
+		b.work()
+	}
+	remove("late-deleted")
 	fixture.Ready(t, b.Pool, func() *models.Document {
 		d := fixture.Invoice(org, "changed", 2000)
 		d.IssueDate = models.NewDate(2026, 3, 3)
 		return d
 	}())
 	b.work()
-	b.tx(func(ctx context.Context, tx pgx.Tx) {
-		require.NoError(t, second(store.MarkDocumentDeleted(ctx, tx, org, "deleted")))
-	})
-	b.work()
+	remove("deleted")
 	require.NoError(t, second(books.OpenPeriod(ctx, b.Pool, org, march)))
 	b.posted("again", models.NewDate(2026, 3, 4))
 	require.NoError(t, second(books.ClosePeriod(ctx, b.Pool, org, march, books.CloseOptions{})))
 	require.NoError(t, second(books.ClosePeriod(ctx, b.Pool, org, books.Month(2026, 4), books.CloseOptions{})))
 	b.posted("later", models.NewDate(2026, 3, 5))
 	b.posted("april-late", models.NewDate(2026, 4, 5))
+	remove("late")
+	remove("april")
 	assert.Equal(t, []string{
 		"late post later_day 2026-03-31→2026-04-01 1190 EUR",
+		"late-deleted post later_day 2026-03-30→2026-04-01 1190 EUR",
+		"late-deleted reverse later_day 2026-03-30→2026-04-01 1190 EUR",
 		"changed reverse later_day 2026-03-03→2026-04-01 1190 EUR",
 		"changed post later_day 2026-03-03→2026-04-01 2380 EUR",
 		"deleted reverse later_day 2026-03-02→2026-04-01 1190 EUR",
 		"again post opened_again 2026-03-04→2026-03-04 1190 EUR",
 		"later post later_day 2026-03-05→2026-05-01 1190 EUR",
+		"late reverse later_day 2026-03-31→2026-05-01 1190 EUR",
 	}, list())
 	all, _, err := books.Adjustments(ctx, b.Pool, org, march, books.AdjustmentOptions{})
 	require.NoError(t, err)

@@ -1,6 +1,8 @@
 package books_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -9,8 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daybook-dev/daybook/admin/books"
+	"github.com/daybook-dev/daybook/internal/dev/pgtest"
 	"github.com/daybook-dev/daybook/internal/dev/pgtest/fixture"
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
 	"github.com/daybook-dev/daybook/models"
 )
 
@@ -200,5 +204,91 @@ func TestUnchangedPeriodsAreUnchanged(t *testing.T) {
 		c, err := books.SetClosedPeriodPolicy(ctx, b.Pool, org, models.PolicyFirstOpenDay)
 		require.NoError(t, err)
 		assert.Equal(t, changed, c.Changed)
+	}
+}
+
+// A command that writes a document for an open day is waited for by a closing of that day, which then
+// sees the document: it was told to be posted, and must not be shut out unseen.
+func TestClosingWaitsForWhatIsBeingWritten(t *testing.T) {
+	t.Parallel()
+	on := models.NewDate(2026, 3, 31)
+	for name, write := range map[string]func(t *testing.T, db books.DB){
+		"a journal": func(t *testing.T, db books.DB) {
+			require.NoError(t, second(books.PutJournal(t.Context(), db, org, books.Journal{
+				Date: on, Currency: "EUR", Reason: "test", By: "test",
+				Entries: []models.JournalEntry{{Account: "1370", Amount: 1}, {Account: "4400", Amount: -1}},
+			})))
+		},
+		"exchange differences": func(t *testing.T, db books.DB) {
+			done, err := books.BookExchangeDifferences(t.Context(), db, org,
+				books.ExchangeBooking{Until: on, Adjustment: "1370", Gain: "4920", Loss: "6960"})
+			require.NoError(t, err)
+			require.NotEmpty(t, done.DocumentID)
+		},
+		"more than one": func(t *testing.T, db books.DB) { // with a closing that waits between them
+			require.NoError(t, second(books.BookExchangeDifferences(t.Context(), db, org,
+				books.ExchangeBooking{Until: on, Adjustment: "1370", Gain: "4920", Loss: "6960"})))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			b.withRates()
+			ctx := t.Context()
+			require.NoError(t, second(books.AddPeriods(ctx, b.Pool, org, books.Month(2026, 3))))
+			fixture.Ready(t, b.Pool, in("USD", sold(org, "a", "Ada", 1, 10000)), in("USD", pays(org, "p", "Ada", 6, 10000)))
+			b.work()
+			b.reconcile("a", "p")
+			tx, err := b.Pool.Begin(ctx)
+			require.NoError(t, err)
+			defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
+			write(t, books.In(tx))
+			closed := make(chan error, 1)
+			go func() {
+				closed <- second(books.ClosePeriod(ctx, b.Pool, org, books.Month(2026, 3), books.CloseOptions{}))
+			}()
+			b.awaitLocked(1)
+			if name == "more than one" {
+				require.NoError(t, second(books.CloseYear(ctx, books.In(tx), org, 2026, books.CloseYearOptions{Undo: true})))
+			}
+			require.NoError(t, tx.Commit(ctx))
+			require.ErrorIs(t, <-closed, books.ErrUnposted)
+			b.work()
+			require.NoError(t, second(books.ClosePeriod(ctx, b.Pool, org, books.Month(2026, 3), books.CloseOptions{})))
+		})
+	}
+}
+
+// awaitLocked waits until so many sessions wait for locks.
+func (b *bundle) awaitLocked(n int) {
+	b.t.Helper()
+	const waiting = `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`
+	require.Eventually(b.t, func() bool { return fixture.Count(b.t, b.Pool, waiting) == n }, pgtest.Patience, 5*time.Millisecond)
+}
+
+// A program and plain SQL that change a period at once wait for each other in one order.
+func TestClosingBesidePlainSQL(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	ctx := t.Context()
+	march := books.Month(2026, 3)
+	require.NoError(t, second(books.AddPeriods(ctx, b.Pool, org, march)))
+	for _, change := range []func() error{
+		func() error { return second(books.ClosePeriod(ctx, b.Pool, org, march, books.CloseOptions{})) },
+		func() error { return second(books.OpenPeriod(ctx, b.Pool, org, march)) },
+	} {
+		posting, err := b.Pool.Begin(ctx)
+		require.NoError(t, err)
+		defer func() { _ = posting.Rollback(context.WithoutCancel(ctx)) }()
+		require.NoError(t, ledgerdb.UseConfiguration(ctx, posting, org))
+		done := make(chan error, 2)
+		go func() { done <- change() }()
+		b.awaitLocked(1)
+		go func() {
+			done <- second(b.Pool.Exec(ctx, `UPDATE daybook.periods SET updated_at = clock_timestamp() WHERE org_id = $1`, org))
+		}()
+		b.awaitLocked(2)
+		require.NoError(t, posting.Commit(ctx))
+		require.NoError(t, errors.Join(<-done, <-done))
 	}
 }

@@ -340,3 +340,23 @@ func TestDaysToCloseAreThoseThatAClosingCloses(t *testing.T) {
 		require.Empty(t, found)
 	})
 }
+
+// The order of postings and closings is that of ids and numbers: a clock that was ahead when
+// something was posted, and was set back before its month was closed, changes nothing.
+func TestTheChainDependsOnNoClock(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	require.NoError(t, second(books.AddPeriods(t.Context(), b.Pool, org, books.Month(2026, 3))))
+	b.posted("march", models.NewDate(2026, 3, 3))
+	_, err := b.Pool.Exec(t.Context(), `
+ALTER TABLE daybook.impacts DISABLE TRIGGER USER;
+UPDATE daybook.impacts SET created_at = created_at + interval '1 hour';
+ALTER TABLE daybook.impacts ENABLE TRIGGER USER`)
+	require.NoError(t, err)
+	require.NoError(t, second(books.ClosePeriod(t.Context(), b.Pool, org, books.Month(2026, 3), books.CloseOptions{})))
+	r, err := audit.Run(t.Context(), b.Pool, audit.Options{})
+	require.NoError(t, err)
+	for _, c := range r.Checks {
+		assert.Empty(t, c.Findings, c.Kind)
+	}
+}

@@ -23,6 +23,10 @@ var (
 	ErrRulesChanged = failure.New(failure.RulesChanged, "the organization posts by other rules now")
 	// ErrPeriodNotFound: no period of the organization begins on that day.
 	ErrPeriodNotFound = ledgerdb.ErrPeriodNotFound
+	// ErrPeriodClosed: the day of a journal or of a year-end close is closed.
+	ErrPeriodClosed = store.ErrPeriodClosed
+	// ErrDimensionNotFound: no entry of the organization has the dimension of a statement.
+	ErrDimensionNotFound = store.ErrDimensionNotFound
 	// ErrImportNotFound: there is no such import, or it is another organization's.
 	ErrImportNotFound = store.ErrImportNotFound
 	// ErrGroupNotFound: the organization has no such group of documents that belong together.

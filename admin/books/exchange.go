@@ -98,6 +98,10 @@ func BookExchangeDifferences(ctx context.Context, db DB, org string, o ExchangeB
 		return b, store.Invalid("name the day until which they are booked")
 	}
 	err = change(ctx, db, org, false, func(tx pgx.Tx) error {
+		// No period is closed between the look at it and the commit.
+		if err := ledgerdb.UseConfiguration(ctx, tx, org); err != nil {
+			return err
+		}
 		// One after the other: a journal that another booking has just written counts.
 		if _, err := tx.Exec(ctx, `SELECT 1 FROM daybook.organizations WHERE id = $1 FOR NO KEY UPDATE`, org); err != nil {
 			return store.Wrap("lock the organization", err)

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/daybook-dev/daybook/failure"
+	"github.com/daybook-dev/daybook/internal/ledger"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/actions"
 	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
@@ -53,6 +54,9 @@ type Undone struct {
 	Removed, Reversed, Restored int64
 	// Kept are the documents that were left as they are, and why.
 	Kept []models.UndoneDocument
+	// Failing are those that were restored and cannot be posted, as rules, accounts and periods are:
+	// UndoneDocument.Fails says why. Their jobs fail until that is mended.
+	Failing []models.UndoneDocument
 	// Next is where the next call goes on; empty: this one came to the end.
 	Next string
 }
@@ -91,7 +95,7 @@ func UndoImport(ctx context.Context, db DB, id int64, o UndoOptions) (Undone, er
 		if o.Limit > 0 {
 			most = min(most, left)
 		}
-		some, err := undoBatchOf(ctx, db, id, after, most, o.DryRun)
+		some, err := undoBatchOf(ctx, db, &u.Import, after, most, o.DryRun)
 		if err != nil {
 			return u, err
 		}
@@ -110,10 +114,13 @@ func UndoImport(ctx context.Context, db DB, id int64, o UndoOptions) (Undone, er
 }
 
 // undoBatchOf undoes the next documents in a transaction.
-func undoBatchOf(ctx context.Context, db DB, id int64, after string, most int, dry bool,
+func undoBatchOf(ctx context.Context, db DB, i *models.Import, after string, most int, dry bool,
 ) (some []models.UndoneDocument, err error) {
 	err = store.Begin(ctx, db, func(tx pgx.Tx) (err error) {
-		if some, err = ledgerdb.UndoImport(ctx, tx, id, after, most, actions.By(ctx)); err == nil && dry {
+		if some, err = ledgerdb.UndoImport(ctx, tx, i.ID, after, most, actions.By(ctx)); err != nil {
+			return err
+		}
+		if err = tryRestored(ctx, tx, i.OrgID, some); err == nil && dry {
 			err = errDryRun
 		}
 		return err
@@ -122,6 +129,53 @@ func undoBatchOf(ctx context.Context, db DB, id int64, after string, most int, d
 		err = nil
 	}
 	return some, err
+}
+
+// tryRestored finds out which of the documents that were restored cannot be posted.
+func tryRestored(ctx context.Context, tx pgx.Tx, org string, some []models.UndoneDocument) error {
+	var keys []ledgerdb.DocumentKey
+	var impacts []ledgerdb.ImpactKey
+	var restored []*models.UndoneDocument
+	for n := range some {
+		if some[n].Result == models.UndoRestored {
+			key := ledgerdb.DocumentKey{OrgID: org, ID: some[n].ID}
+			keys, impacts, restored = append(keys, key), append(impacts, ledgerdb.ImpactKey{DocumentKey: key}), append(restored, &some[n])
+		}
+	}
+	if len(keys) == 0 {
+		return nil
+	}
+	trial, err := ledger.NewTrial(ctx, tx, org)
+	if err != nil {
+		return err
+	}
+	last, err := ledgerdb.LastImpacts(ctx, tx, impacts)
+	if err != nil {
+		return err
+	}
+	// The locks are the undo's, so that none is missing; what is too much at a time is read later.
+	for len(keys) > 0 {
+		found, _, err := ledgerdb.LockDocuments(ctx, tx, keys)
+		if err != nil {
+			return err
+		}
+		var laterKeys []ledgerdb.DocumentKey
+		var laterLast []*ledgerdb.LastImpact
+		var later []*models.UndoneDocument
+		for n, f := range found {
+			switch {
+			case f.State == ledgerdb.DocumentLater:
+				laterKeys, laterLast, later = append(laterKeys, keys[n]), append(laterLast, last[n]), append(later, restored[n])
+			case f.State != ledgerdb.DocumentHere || f.Document.AccountingReadyAt == nil:
+			case f.Err != nil:
+				restored[n].Fails = models.Errorf(models.CodeDocumentInvalid, "%v", f.Err)
+			default:
+				restored[n].Fails = trial.Refused(last[n], f.Document)
+			}
+		}
+		keys, last, restored = laterKeys, laterLast, later
+	}
+	return nil
 }
 
 // add counts what became of documents.
@@ -134,6 +188,9 @@ func (u *Undone) add(some []models.UndoneDocument) {
 			u.Reversed++
 		case models.UndoRestored:
 			u.Restored++
+			if d.Fails != nil {
+				u.Failing = append(u.Failing, d)
+			}
 		default:
 			u.Kept = append(u.Kept, d)
 		}

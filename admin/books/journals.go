@@ -24,7 +24,8 @@ type Journal struct {
 	Date models.Date
 	// Number and Counterparty are what the document has under these names; both may be empty.
 	Number, Counterparty string
-	// Currency is that of the entries that name none.
+	// Currency is that of the entries that name none; empty: that of the first entry, or else the
+	// organization's own.
 	Currency string
 	// Dimensions are those of all entries.
 	Dimensions models.Dimensions
@@ -54,15 +55,15 @@ type JournalChange struct {
 // one posted. What could not be posted is refused and nothing written: the error wraps a
 // *models.JobError that says why, such as UNBALANCED, UNKNOWN_ACCOUNT or PERIOD_CLOSED.
 //
-// Errors: ErrJournal, ErrInvalid, ErrOrganizationNotFound.
+// Errors: ErrJournal, ErrPeriodClosed, ErrInvalid, ErrOrganizationNotFound.
 func PutJournal(ctx context.Context, db DB, org string, j Journal) (JournalChange, error) {
 	c := JournalChange{OrgID: org}
 	err := change(ctx, db, org, false, func(tx pgx.Tx) error {
-		d, day, err := checkJournal(ctx, tx, org, &j)
+		d, err := newJournal(ctx, tx, org, &j)
 		if err != nil {
 			return err
 		}
-		c.DocumentID, c.PostingDate = d.ID, day
+		c.DocumentID = d.ID
 		switch known, err := ledgerdb.LockJournal(ctx, tx, org, d.ID); {
 		case err != nil:
 			return err
@@ -70,6 +71,13 @@ func PutJournal(ctx context.Context, db DB, org string, j Journal) (JournalChang
 			return store.Refuse(ErrJournal, "document "+d.ID+" is no journal", "give another id, or none")
 		case known.Deleted:
 			return store.Refuse(ErrJournal, "journal "+d.ID+" was deleted", "give another id, or none")
+		}
+		// No period is closed between the look at it and the commit.
+		if err = ledgerdb.UseConfiguration(ctx, tx, org); err != nil {
+			return err
+		}
+		if c.PostingDate, err = dayOf(ctx, tx, d); err != nil {
+			return err
 		}
 		text, err := json.Marshal(d.Content)
 		if err != nil {
@@ -97,7 +105,10 @@ func PutJournal(ctx context.Context, db DB, org string, j Journal) (JournalChang
 // Errors: those of PutJournal.
 func CheckJournal(ctx context.Context, db DB, org string, j Journal) (day models.Date, err error) {
 	err = change(ctx, db, org, false, func(tx pgx.Tx) error {
-		_, day, err = checkJournal(ctx, tx, org, &j)
+		d, err := newJournal(ctx, tx, org, &j)
+		if err == nil {
+			day, err = dayOf(ctx, tx, d)
+		}
 		return err
 	})
 	return day, err
@@ -117,40 +128,39 @@ func ownDocuments(ctx context.Context, tx pgx.Tx, org string) error {
 	return nil
 }
 
-// checkJournal makes the document of a journal, and finds the day on which it would be posted.
-func checkJournal(ctx context.Context, tx pgx.Tx, org string, j *Journal) (*models.Document, models.Date, error) {
-	var none models.Date
+// newJournal makes the document of a journal, with an id.
+func newJournal(ctx context.Context, tx pgx.Tx, org string, j *Journal) (*models.Document, error) {
 	if err := ownDocuments(ctx, tx, org); err != nil {
-		return nil, none, err
+		return nil, err
 	}
-	d, err := j.document(org)
-	if err != nil {
-		return nil, none, err
-	}
-	if d.ID == "" {
-		if d.ID, err = ledgerdb.NewJournalID(ctx, tx); err != nil {
-			return nil, none, err
+	if j.Currency == "" && len(j.Entries) > 0 && j.Entries[0].Currency == "" {
+		var err error
+		if j.Currency, _, err = ledgerdb.OwnCurrency(ctx, tx, org); err != nil {
+			return nil, err
 		}
 	}
-	day, err := dayOf(ctx, tx, d)
-	if err != nil {
-		return nil, none, err
+	d, err := j.document(org)
+	if err == nil && d.ID == "" {
+		d.ID, err = ledgerdb.NewJournalID(ctx, tx)
 	}
-	return d, day, nil
+	return d, err
 }
 
 // dayOf is the day on which the document of a journal would be posted. One that could not be posted
-// is refused with ErrJournal.
+// is refused with ErrPeriodClosed or ErrJournal.
 func dayOf(ctx context.Context, tx pgx.Tx, d *models.Document) (models.Date, error) {
 	trial, err := ledger.NewTrial(ctx, tx, d.OrgID)
 	if err != nil {
 		return models.Date{}, err
 	}
 	_, day, refused := trial.Evaluate(d)
-	if refused != nil {
-		return day, fmt.Errorf("%w: %w", ErrJournal, refused)
+	switch {
+	case refused == nil:
+		return day, nil
+	case refused.Code == models.CodePeriodClosed:
+		return day, fmt.Errorf("%w: %w", ErrPeriodClosed, refused)
 	}
-	return day, nil
+	return day, fmt.Errorf("%w: %w", ErrJournal, refused)
 }
 
 // document is the journal as a document.

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daybook-dev/daybook/admin/books"
+	"github.com/daybook-dev/daybook/failure"
 	"github.com/daybook-dev/daybook/internal/dev/pgtest/fixture"
 	"github.com/daybook-dev/daybook/internal/store/audit"
 	"github.com/daybook-dev/daybook/models"
@@ -124,6 +125,8 @@ func TestJournalThatCannotBePosted(t *testing.T) {
 	var failed *models.JobError
 	require.ErrorAs(t, err, &failed)
 	assert.Equal(t, models.CodePeriodClosed, failed.Code)
+	require.ErrorIs(t, err, books.ErrPeriodClosed)
+	assert.Equal(t, failure.ExitConflict, failure.Of(err).Exit)
 	_, err = books.SetClosedPeriodPolicy(t.Context(), b.Pool, org, models.PolicyFirstOpenDay)
 	require.NoError(t, err)
 	day, err := books.CheckJournal(t.Context(), b.Pool, org, rent("", 500))

@@ -36,8 +36,10 @@ func MatchOpenItems(ctx context.Context, db DB, org string, o MatchOptions) (lis
 	if len(rules) == 0 {
 		rules = MatchRules
 	}
-	if slices.ContainsFunc(rules, func(r models.MatchedBy) bool { return !slices.Contains(MatchRules, r) }) {
-		return nil, store.Invalid("the rules are reference, number and amount")
+	for _, r := range rules {
+		if !slices.Contains(MatchRules, r) {
+			return nil, store.Invalid("there is no rule %q: the rules are reference, number and amount", r)
+		}
 	}
 	err = change(ctx, db, org, false, func(tx pgx.Tx) error {
 		if list, err = ledgerdb.MatchOpenItems(ctx, tx, org, rules, actions.By(ctx)); err != nil {
@@ -50,6 +52,9 @@ func MatchOpenItems(ctx context.Context, db DB, org string, o MatchOptions) (lis
 	})
 	if o.DryRun && errors.Is(err, errDryRun) {
 		err = nil
+		for i := range list {
+			list[i].GroupID = 0 // it was rolled back
+		}
 	}
 	return list, err
 }

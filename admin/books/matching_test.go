@@ -23,6 +23,7 @@ func (b *bundle) match(o books.MatchOptions) []string {
 	require.NoError(b.t, err)
 	var out []string
 	for _, m := range list {
+		assert.Equal(b.t, o.DryRun, m.GroupID == 0, "a dry run makes no group")
 		out = append(out, string(m.MatchedBy)+" "+m.DocumentID+" "+m.OtherID)
 	}
 	return out
@@ -66,6 +67,7 @@ func TestMatchOpenItems(t *testing.T) {
 
 	_, err = books.MatchOpenItems(t.Context(), b.Pool, org, books.MatchOptions{Rules: []models.MatchedBy{"guess"}})
 	require.ErrorIs(t, err, books.ErrInvalid)
+	require.ErrorContains(t, err, `"guess"`)
 }
 
 // TestMatchBySchedule: a job of the type db_function may match, as the worker's role.

@@ -48,7 +48,8 @@ func OpenItems(ctx context.Context, db DB, org string, o OpenItemsOptions) ([]mo
 
 // DocumentItems are the items of a document.
 type DocumentItems struct {
-	// Items are those of the document, also those of which nothing is open.
+	// Items are those of the document, or of the open item that stands for it, also those of which
+	// nothing is open.
 	Items []models.OpenItem
 	// Group is the group that it is in; nil: none.
 	Group *models.ItemGroup
@@ -69,8 +70,12 @@ func OpenItemsOf(ctx context.Context, db DB, org, document string) (d DocumentIt
 		if err != nil {
 			return err
 		}
+		item, err := ledgerdb.ItemFor(ctx, tx, org, document)
+		if err != nil {
+			return err
+		}
 		for _, i := range all {
-			if i.DocumentID == document {
+			if i.DocumentID == item {
 				d.Items = append(d.Items, i)
 			}
 		}
@@ -105,14 +110,18 @@ func readGroup(ctx context.Context, q store.Querier, org string, id int64) (mode
 		return models.ItemGroup{}, err
 	}
 	if len(documents) == 0 {
-		return models.ItemGroup{}, store.Refuse(ErrGroupNotFound, fmt.Sprintf("organization %s has no group %d of documents", org, id),
-			"list the open items: `daybook open-items list`")
+		return models.ItemGroup{}, noGroup(org, id)
 	}
 	items, err := ledgerdb.ItemsOf(ctx, q, org, documents[0].DocumentID)
 	if err != nil {
 		return models.ItemGroup{}, err
 	}
 	return *groupOf(documents, items), nil
+}
+
+func noGroup(org string, id int64) error {
+	return store.Refuse(ErrGroupNotFound, fmt.Sprintf("organization %s has no group %d of documents", org, id),
+		"list the open items: `daybook open-items list`")
 }
 
 // groupOf adds up the items of a group.
@@ -161,7 +170,7 @@ func Reconcile(ctx context.Context, db DB, org string, documents []string, reaso
 // Unreconcile takes documents out of their groups, and returns those that are in none any more: one
 // that would be alone in its group leaves it as well. Nothing is posted.
 //
-// Errors: ErrInvalid, ErrOrganizationNotFound.
+// Errors: ErrInvalid, ErrGroupNotFound (none of them is in a group), ErrOrganizationNotFound.
 func Unreconcile(ctx context.Context, db DB, org string, documents ...string) ([]string, error) {
 	if len(documents) == 0 || slices.ContainsFunc(documents, func(s string) bool { return !store.ValidText(s) }) {
 		return nil, store.Invalid("name the documents")
@@ -169,8 +178,8 @@ func Unreconcile(ctx context.Context, db DB, org string, documents ...string) ([
 	return unreconcile(ctx, db, org, documents, 0)
 }
 
-// DissolveGroup takes all documents out of a group, and returns them; none: there is no such group.
-// Nothing is posted. Errors: ErrOrganizationNotFound.
+// DissolveGroup takes all documents out of a group, and returns them. Nothing is posted. Errors:
+// ErrGroupNotFound, ErrOrganizationNotFound.
 func DissolveGroup(ctx context.Context, db DB, org string, id int64) ([]string, error) {
 	return unreconcile(ctx, db, org, nil, id)
 }
@@ -179,6 +188,13 @@ func unreconcile(ctx context.Context, db DB, org string, documents []string, gro
 	err = change(ctx, db, org, false, func(tx pgx.Tx) error {
 		if out, err = ledgerdb.Unreconcile(ctx, tx, org, documents, group); err != nil {
 			return err
+		}
+		if len(out) == 0 && documents != nil {
+			return store.Refuse(ErrGroupNotFound, fmt.Sprintf("of the documents given, none of organization %s is in a group", org),
+				"show what a document is in: `daybook open-items show DOCUMENT`")
+		}
+		if len(out) == 0 {
+			return noGroup(org, group)
 		}
 		slices.Sort(out)
 		subject, details := fmt.Sprint(group), map[string]any{"documents": out}

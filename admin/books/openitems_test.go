@@ -114,9 +114,10 @@ func TestReconcileRefuses(t *testing.T) {
 	require.ErrorIs(t, err, books.ErrInvalid)
 	_, err = books.Group(t.Context(), b.Pool, org, 7)
 	require.ErrorIs(t, err, books.ErrGroupNotFound)
-	out, err := books.DissolveGroup(t.Context(), b.Pool, org, 7)
-	require.NoError(t, err)
-	assert.Empty(t, out)
+	_, err = books.DissolveGroup(t.Context(), b.Pool, org, 7)
+	require.ErrorIs(t, err, books.ErrGroupNotFound)
+	_, err = books.Unreconcile(t.Context(), b.Pool, org, "a", "none")
+	require.ErrorIs(t, err, books.ErrGroupNotFound, "neither is in a group")
 	d, err := books.OpenItemsOf(t.Context(), b.Pool, org, "none")
 	require.NoError(t, err)
 	assert.Equal(t, books.DocumentItems{}, d)
@@ -172,7 +173,9 @@ func TestOpenItemsAddUp(t *testing.T) {
 					require.ErrorIs(rt, err, books.ErrInvalid, "one alone")
 				}
 			case "take":
-				require.NoError(rt, second(books.Unreconcile(t.Context(), b.Pool, of, some()...)))
+				if _, err := books.Unreconcile(t.Context(), b.Pool, of, some()...); err != nil {
+					require.ErrorIs(rt, err, books.ErrGroupNotFound, "none is in a group")
+				}
 			case "dissolve":
 				d, err := books.OpenItemsOf(t.Context(), b.Pool, of, some()[0])
 				require.NoError(rt, err)

@@ -118,6 +118,9 @@ type CloseOptions struct {
 func ClosePeriod(ctx context.Context, db DB, org string, p models.Period, o CloseOptions) (PeriodChange, error) {
 	var c PeriodChange
 	err := change(ctx, db, org, false, func(tx pgx.Tx) (err error) {
+		if err := ledgerdb.LockPeriod(ctx, tx, org, p.StartsOn); err != nil {
+			return err
+		}
 		unposted, err := shutOut(ctx, tx, org, func(rules ledgerdb.ComputedDates) error {
 			return closePeriod(ctx, tx, org, p, rules, &c)
 		})
@@ -171,6 +174,9 @@ func closePeriod(ctx context.Context, tx pgx.Tx, org string, p models.Period, ru
 func OpenPeriod(ctx context.Context, db DB, org string, p models.Period) (PeriodChange, error) {
 	var c PeriodChange
 	err := change(ctx, db, org, false, func(tx pgx.Tx) error {
+		if err := ledgerdb.LockPeriod(ctx, tx, org, p.StartsOn); err != nil {
+			return err
+		}
 		err := noteClosing(ctx, tx, org, &c, func() error {
 			done, err := ledgerdb.OpenPeriod(ctx, tx, org, p.StartsOn)
 			if err != nil {

@@ -40,7 +40,8 @@ type StatementOptions struct {
 
 // BalanceSheet is what an organization has, owes and owns at the end of a day, with the totals of
 // the accounts' sections and types. Assets equal liabilities and equity: what no year-end close has
-// moved of income and expense is a line of equity. Errors: ErrInvalid, ErrOrganizationNotFound.
+// moved of income and expense is a line of equity. Errors: ErrInvalid, ErrDimensionNotFound,
+// ErrOrganizationNotFound.
 func BalanceSheet(ctx context.Context, db DB, org string, o StatementOptions) (models.Statement, error) {
 	o.From = models.Date{}
 	return statement(ctx, db, models.StatementBalance, org, o)
@@ -48,7 +49,7 @@ func BalanceSheet(ctx context.Context, db DB, org string, o StatementOptions) (m
 
 // IncomeStatement is what an organization earned and spent in a span of days, with the totals of
 // the accounts' sections and types. What a year-end close moved is left out. Errors: ErrInvalid,
-// ErrOrganizationNotFound.
+// ErrDimensionNotFound, ErrOrganizationNotFound.
 func IncomeStatement(ctx context.Context, db DB, org string, o StatementOptions) (models.Statement, error) {
 	return statement(ctx, db, models.StatementIncome, org, o)
 }

@@ -235,6 +235,7 @@ func TestCloseYear(t *testing.T) {
 	assert.Equal(t, "Retained earnings 1500; Result 1500; ", figures(), "closed")
 	for _, o := range []books.CloseYearOptions{to, {Undo: true}} {
 		_, err := books.CloseYear(ctx, b.Pool, org, 2025, o)
+		require.ErrorIs(t, err, books.ErrPeriodClosed)
 		require.ErrorContains(t, err, "is closed")
 	}
 	require.NoError(t, second(books.OpenPeriod(ctx, b.Pool, org, books.Month(2025, 12))))
@@ -260,6 +261,43 @@ UPDATE daybook.documents SET content = content || '{"taxes": [{"category": "VAT"
 	_, err = books.VATSummary(t.Context(), b.Pool, org, march.StartsOn, march.EndsOn)
 	require.NoError(t, err)
 	require.NoError(t, second(books.ClosePeriod(t.Context(), b.Pool, org, march, books.CloseOptions{})))
+}
+
+// A key that no entry of the organization has is refused with those that they have, also when all
+// days are closed.
+func TestAnUnknownDimensionIsRefused(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	ctx := t.Context()
+	march := books.Month(2026, 3)
+	require.NoError(t, second(books.AddPeriods(ctx, b.Pool, org, march)))
+	refuses := func(o books.StatementOptions, says string) {
+		t.Helper()
+		for _, make := range []func(context.Context, books.DB, string, books.StatementOptions) (models.Statement, error){
+			books.BalanceSheet, books.IncomeStatement,
+		} {
+			_, err := make(ctx, b.Pool, org, o)
+			require.ErrorIs(t, err, books.ErrDimensionNotFound)
+			require.ErrorContains(t, err, says)
+		}
+	}
+	refuses(books.StatementOptions{By: "cost"}, "they have none")
+	d := fixture.Invoice(org, "a", 1000)
+	d.Content.Dimensions = models.Dimensions{"cost": "sales", "project": "7"}
+	fixture.Ready(t, b.Pool, d)
+	b.work()
+	check := func() {
+		t.Helper()
+		refuses(books.StatementOptions{By: "Cost"}, "cost, project")
+		refuses(books.StatementOptions{WhereKey: "costs", To: models.NewDate(2020, 1, 1)}, "cost, project")
+		for _, day := range []models.Date{{}, models.NewDate(2020, 1, 1)} {
+			_, err := books.IncomeStatement(ctx, b.Pool, org, books.StatementOptions{By: "project", WhereKey: "cost", To: day})
+			require.NoError(t, err)
+		}
+	}
+	check()
+	require.NoError(t, second(books.ClosePeriod(ctx, b.Pool, org, march, books.CloseOptions{})))
+	check()
 }
 
 func TestAValueNeedsADimension(t *testing.T) {

@@ -25,7 +25,7 @@ type CloseYearOptions struct {
 // and changes nothing otherwise. With Undo the document is deleted, and a worker reverses what is
 // posted of it.
 //
-// Errors: ErrInvalid (the account is not one of equity, or the last day is closed), ErrJournal (the
+// Errors: ErrInvalid (the account is not one of equity), ErrPeriodClosed (the last day is), ErrJournal (the
 // organization's documents are in another source), ErrOrganizationNotFound.
 func CloseYear(ctx context.Context, db DB, org string, year int, o CloseYearOptions) (models.YearEnd, error) {
 	var done models.YearEnd

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/failure"
 	"github.com/daybook-dev/daybook/internal/dev/pgtest/fixture"
 )
 
@@ -64,4 +65,28 @@ func TestImportOpeningStandsForADocument(t *testing.T) {
 	b.work()
 	assert.Equal(t, 11900, open(), "of the document")
 	b.ok("audit", "--org", "acme")
+}
+
+// An account that the chart lacks is refused before anything is written, also by a dry run; lines that
+// cannot be read are refused with their number, and counted as such.
+func TestImportOpeningRefuses(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.sample("acme")
+	file := write(t, filepath.Join(t.TempDir(), "open.csv"), "account,number,issue_date,amount,currency\n"+
+		"1200,17,2025-12-01,119.00,EUR\n1200,18,2025-02-30,7.00,EUR\n9,19,2025-12-01,7.00,EUR\n")
+	args := func(account string, more ...string) []string {
+		return append([]string{"import", "opening", file, "--reason", "opening", "--org", "acme", "--against", account}, more...)
+	}
+	for _, more := range [][]string{nil, {"--dry-run"}} {
+		r := b.run(args("4711", more...)...)
+		assert.Equal(t, failure.ExitUsage, r.exit)
+		assert.Contains(t, r.err, "--against 4711: the chart of acme has no such account")
+	}
+	assert.Zero(t, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.documents`))
+	assert.Equal(t, failure.ExitNotFound, b.run("import", "opening", file, "--reason", "r", "--org", "unknown", "--against", "1").exit)
+	r := b.run(args("4400", "--dry-run")...)
+	assert.Contains(t, r.out, "line 3: ")
+	assert.Contains(t, r.out, "date 2025-02-30: there is no such day")
+	assert.Contains(t, r.err, "1 line or file is refused, and 1 document would fail")
 }

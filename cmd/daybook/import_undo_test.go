@@ -68,3 +68,30 @@ func TestImportIsTakenBack(t *testing.T) {
 	require.NotEmpty(t, log.Actions)
 	assert.Equal(t, "acme", log.Actions[0].OrgID)
 }
+
+// What a document was before the import may not be posted any more: the undo says so, and why.
+func TestAnUndoSaysWhatCannotBePostedAgain(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.sample("acme")
+	file := write(t, t.TempDir()+"/sales.ndjson", `{"org_id": "acme", "id": "1", "type": "payment", "direction": "in", "currency": "EUR", "issue_date": "2026-03-14", "content": {"amount": 100}}
+`)
+	b.ok("import", "ndjson", file)
+	write(t, file, strings.ReplaceAll(read(t, file), "2026-03-14", "2026-04-14"))
+	var made books.ImportResult
+	b.json(&made, "import", "ndjson", file)
+	require.Equal(t, 1, made.Changed)
+	b.ok("periods", "add", "--org", "acme", "--month", "2026-03")
+	b.ok("periods", "close", "--org", "acme", "--month", "2026-03", "--force")
+	id := fmt.Sprint(made.Imports[0].ID)
+	r := b.run("import", "undo", id, "--dry-run")
+	assert.Contains(t, r.out, "cannot be posted  1: PERIOD_CLOSED: ")
+	assert.Contains(t, r.out, "what 1 restored document was before the import cannot be posted")
+	var undone answers.Undone
+	b.json(&undone, "import", "undo", id)
+	assert.EqualValues(t, 1, undone.Restored)
+	require.Len(t, undone.Failing, 1)
+	assert.Equal(t, "PERIOD_CLOSED", undone.Failing[0].Code)
+	assert.Equal(t, "1", undone.Failing[0].ID)
+	assert.NotEmpty(t, undone.Failing[0].Message)
+}

@@ -37,6 +37,10 @@ func TestJournalCommands(t *testing.T) {
 	} {
 		assert.Equal(t, failure.ExitUsage, b.run(args...).exit, "%v", args)
 	}
-	assert.Contains(t, b.run(put("6300=5EUR", "1600=-4EUR")...).err, "UNBALANCED")
+	r := b.run(put("6300=5EUR", "1600=-6EUR")...)
+	assert.Contains(t, r.err, "UNBALANCED")
+	assert.Contains(t, r.err, "credits are 1.00 EUR more than debits")
+	b.ok("rates", "own", "EUR", "--org", "acme")
+	assert.Contains(t, b.ok(put("--dry-run", "6300=5", "1600=-5")...), "it would be posted on 2026-03-31")
 	assert.Equal(t, failure.ExitNotFound, b.run("journal", "delete", "acme", "nothing").exit)
 }

@@ -54,7 +54,7 @@ func ownersPaths(dir string) []inRole {
 		line("adopt accounting-queue --entries public.legacy_entries --apply"), line("adopt accounting-queue --undo"),
 		line("adopt async-operations --org acme --apply"), line("adopt async-operations --undo"),
 		line("archive restore --all --archive " + dir), line("erase --org acme --all --no-archive"),
-		line("migrate down --all"),
+		line("migrate down --all --delete-data"),
 	}
 }
 

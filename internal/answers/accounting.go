@@ -81,6 +81,7 @@ type PostedElsewhere struct {
 	System      string           `json:"system" doc:"Where it is posted"`
 	PostedOn    string           `json:"postedOn" format:"date"`
 	LeftVersion *int64           `json:"leftVersion,omitempty" doc:"Up to this version a person decided that Daybook posts nothing; absent: no such decision"`
+	OpenItem    string           `json:"openItem,omitempty" doc:"The document that stands for it here, with what was open of it (daybook import opening); absent: none does"`
 	Entries     []EntryElsewhere `json:"entries" doc:"What is posted elsewhere; empty when it is not known"`
 	UpdatedAt   time.Time        `json:"updatedAt"`
 }
@@ -98,7 +99,8 @@ type EntryElsewhere struct {
 func PostedElsewhereOf(p *models.PostedElsewhere) (PostedElsewhere, error) {
 	out := PostedElsewhere{
 		OrgID: p.OrgID, DocumentID: p.DocumentID, Version: p.DocumentVersion, Next: string(p.Next), System: p.System,
-		PostedOn: p.PostedOn.String(), LeftVersion: p.LeftVersion, UpdatedAt: p.UpdatedAt, Entries: []EntryElsewhere{},
+		PostedOn: p.PostedOn.String(), LeftVersion: p.LeftVersion, UpdatedAt: p.UpdatedAt, OpenItem: Text(p.OpenItem),
+		Entries: []EntryElsewhere{},
 	}
 	if p.Entries == nil {
 		return out, nil

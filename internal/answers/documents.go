@@ -85,6 +85,7 @@ type ReceivedDocument struct {
 	Result     string `json:"result" enum:"inserted,changed,unchanged" doc:"inserted: it is new; changed: it was there with other content; unchanged: it was there already"`
 	Version    int64  `json:"version,omitempty" doc:"The version that is to be posted; absent: it is unchanged"`
 	JobID      string `json:"jobId,omitempty" doc:"The job that posts it; absent: it is unchanged"`
+	ImportID   int64  `json:"importId,omitempty" doc:"The import that wrote it, by which it can be taken back; absent: it was there, and no import wrote it"`
 }
 
 // Posting is how a document stands in the queue and the ledger.

@@ -70,21 +70,34 @@ type KeptDocument struct {
 	OtherImport int64  `json:"otherImport,omitempty" doc:"The import that changed it since"`
 }
 
+// FailingDocument is a document whose job will fail.
+type FailingDocument struct {
+	ID      string `json:"id"`
+	Code    string `json:"code" doc:"Why"`
+	Message string `json:"message"`
+}
+
 // Undone is what an undo did.
 type Undone struct {
 	Import Import `json:"import"`
 	UndoCounts
-	Kept       []KeptDocument `json:"kept"`
-	DryRun     bool           `json:"dryRun,omitempty"`
-	NextCursor string         `json:"nextCursor,omitempty" doc:"For the request that goes on; absent: this one came to the end"`
+	Kept       []KeptDocument    `json:"kept"`
+	Failing    []FailingDocument `json:"failing,omitempty" doc:"Documents that are restored and cannot be posted, as rules, accounts and periods are"`
+	DryRun     bool              `json:"dryRun,omitempty"`
+	NextCursor string            `json:"nextCursor,omitempty" doc:"For the request that goes on; absent: this one came to the end"`
 }
 
 // UndoneOf makes the answer of an undo.
-func UndoneOf(i *models.Import, removed, reversed, restored int64, kept []models.UndoneDocument, next string, dry bool) Undone {
-	return Undone{
+func UndoneOf(i *models.Import, removed, reversed, restored int64, kept, failing []models.UndoneDocument, next string, dry bool,
+) Undone {
+	out := Undone{
 		Import: ImportOf(i), UndoCounts: UndoCounts{removed, reversed, restored}, DryRun: dry, NextCursor: next,
 		Kept: List(kept, func(d *models.UndoneDocument) KeptDocument {
 			return KeptDocument{ID: d.ID, Code: string(d.Code), OtherImport: d.OtherImport}
 		}),
 	}
+	for _, d := range failing {
+		out.Failing = append(out.Failing, FailingDocument{ID: d.ID, Code: string(d.Fails.Code), Message: Text(&d.Fails.Message)})
+	}
+	return out
 }

@@ -94,7 +94,7 @@ type Match struct {
 	DocumentID string `json:"documentId"`
 	OtherID    string `json:"otherId" doc:"The document that it belongs to"`
 	MatchedBy  string `json:"matchedBy" enum:"reference,number,amount"`
-	Group      int64  `json:"group"`
+	Group      int64  `json:"group,omitempty" doc:"The group that both are in now; none in a dry run"`
 	Account    string `json:"account"`
 	Currency   string `json:"currency"`
 	Amount     string `json:"amount" doc:"What was open of the first one"`

@@ -17,9 +17,25 @@ type Trial struct{ organization }
 
 // NewTrial returns a trial of what an organization posts by, as the transaction sees it.
 func NewTrial(ctx context.Context, tx pgx.Tx, org string) (Trial, error) {
-	orgs, err := newRules().load(ctx, tx, []string{org})
+	return NewTrials().Of(ctx, tx, org)
+}
+
+// Trials makes trials one after the other, or side by side, and keeps the rules and charts that it
+// has read, as a worker does.
+type Trials struct{ rules *rules }
+
+// NewTrials returns trials that have read nothing.
+func NewTrials() Trials { return Trials{newRules()} }
+
+// Of returns a trial of what an organization posts by, as the transaction sees it.
+func (t Trials) Of(ctx context.Context, tx pgx.Tx, org string) (Trial, error) {
+	orgs, err := t.rules.load(ctx, tx, []string{org})
 	return Trial{orgs[org]}, err
 }
+
+// Check says whether the amounts of a document can be posted, as posting.Check does. Rules that
+// cannot be compiled post nothing, which the document's job says.
+func (t Trial) Check(d *models.Document) error { return posting.Check(d, t.rules.set) }
 
 // Version is the rule set's; nil: the organization has none.
 func (t Trial) Version() *int64 { return t.ruleSetVersion }
@@ -56,6 +72,16 @@ func (t Trial) ComputedDate(d *models.Document) (models.Date, bool) {
 		return models.Date{}, false
 	}
 	return t.rules.set.ComputedDate(d)
+}
+
+// Refused is why the job of a document would fail, of which last is posted; nil: it would not. A nil
+// last: nothing is posted.
+func (t Trial) Refused(last *ledgerdb.LastImpact, d *models.Document) *models.JobError {
+	impact, _, wrong := t.Evaluate(d)
+	if wrong == nil && last.Live() && !Stands(last, impact) {
+		_, wrong = t.ReversalDate(last.PostingDate)
+	}
+	return wrong
 }
 
 // Stands reports whether an impact is what a document's last one has posted, so that nothing is

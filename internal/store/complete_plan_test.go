@@ -19,6 +19,7 @@ import (
 func TestCompletementsReadNoOldAttempts(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
+	fixture.NeedStatistics(t, b.Pool)
 	config := b.Pool.Config()
 	config.MaxConns = 1 // one session, so that its plan is the one that is used again
 	pool, err := pgxpool.NewWithConfig(t.Context(), config)
@@ -67,7 +68,6 @@ SELECT 'old-' || n, 'org_1', 'old-' || n, 1, 1, 'completed', now(), '', 't', 1 F
 // attemptsRead returns how many pages of the log of attempts and its indexes were read.
 func (b *bundle) attemptsRead() (n int64) {
 	b.t.Helper()
-	fixture.NeedStatistics(b.t, b.Pool)
 	b.Pool.Reset()
 	const q = `
 SELECT heap_blks_read + heap_blks_hit + idx_blks_read + idx_blks_hit FROM pg_statio_user_tables WHERE relid = 'daybook.attempt_log'::regclass`

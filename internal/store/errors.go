@@ -68,6 +68,10 @@ var (
 	ErrCallbackUsed = failure.New(failure.CallbackUsed, "the callback came before with other data")
 	// ErrImportNotFound: there is no such import, or it is another organization's.
 	ErrImportNotFound = failure.New(failure.ImportNotFound, "no such import")
+	// ErrPeriodClosed: the day on which something is to be posted is closed.
+	ErrPeriodClosed = failure.New(failure.PeriodClosed, "its day is closed")
+	// ErrDimensionNotFound: no entry of the organization has that dimension.
+	ErrDimensionNotFound = failure.New(failure.DimensionNotFound, "no entry has that dimension")
 	// ErrNotMigrated: the database lacks Daybook's schema, or a part of it.
 	ErrNotMigrated = failure.New(failure.SchemaOld,
 		"the database lacks Daybook's schema, or has an older one: run `daybook migrate up` with its address")
@@ -104,6 +108,8 @@ var sentinels = map[string]error{
 	"DB013": ErrDocumentNotFound,
 	"DB014": ErrDocumentDeleted,
 	"DB015": ErrImportNotFound,
+	"DB016": ErrPeriodClosed,
+	"DB017": ErrDimensionNotFound,
 	"DB020": ErrPayloadTooLarge,
 	"DB021": ErrPayloadInvalid,
 	"DB022": ErrKeyReused,

@@ -2,14 +2,17 @@ package store_test
 
 import (
 	"errors"
+	"flag"
 	"go/ast"
 	"go/constant"
 	"go/parser"
 	"go/token"
 	"go/types"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -118,6 +121,7 @@ func TestStatementsFitTheSchema(t *testing.T) {
 	defer conn.Release()
 	all := statements(t)
 	assert.Greater(t, len(all), 100, "statements that were found")
+	var kept []string
 	for _, s := range all {
 		texts := []string{s.text}
 		if s.shared {
@@ -125,11 +129,22 @@ func TestStatementsFitTheSchema(t *testing.T) {
 		}
 		for _, text := range texts {
 			numbered, _ := store.Number(text)
-			_, err := conn.Conn().Prepare(t.Context(), "", numberAsGORM(numbered))
+			numbered = numberAsGORM(numbered)
+			_, err := conn.Conn().Prepare(t.Context(), "", numbered)
 			assert.NoError(t, err, "%s:\n%s", s.at, text)
+			kept = append(kept, strings.TrimSpace(numbered))
 		}
 	}
+	if *keep {
+		slices.Sort(kept)
+		path := filepath.Join("..", "..", "testdata", "0.1.0", "statements.sql")
+		require.NoError(t, os.WriteFile(path, []byte(strings.Join(slices.Compact(kept), "\n;\n")+"\n"), 0o644))
+	}
 }
+
+// keep has the statements written down: migrations that follow the newest release are tested with
+// those of its programs.
+var keep = flag.Bool("keep", false, "write the statements into testdata of the newest release")
 
 // numberAsGORM writes numbers in the place of GORM's question marks, and some query in the place of
 // one that is put in.

@@ -233,7 +233,7 @@ export interface paths {
         put?: never;
         /**
          * Write the document that an electronic invoice states, and enqueue it
-         * @description The body is the file itself, at most 8 MiB, whatever its Content-Type. It is checked as an import does: one that cannot be posted is INVALID_DOCUMENT, and errors says with which code. The document's id is what the invoice states of its type, number and seller, so the same invoice is the same document: sent again, it is unchanged; with other content, it gets a new version.
+         * @description The body is the file itself, at most 8 MiB, whatever its Content-Type. It is checked as an import does: one that cannot be posted is INVALID_DOCUMENT, and errors says with which code. The document's id is what the invoice states of its type, number and seller, so the same invoice is the same document: sent again, it is unchanged; with other content, it gets a new version. What is written is on record as an import, which can be undone: one of its own, or importId.
          *
          *     Scope: `enqueue`.
          */
@@ -2992,8 +2992,11 @@ export interface components {
             amount: string;
             currency: string;
             documentId: string;
-            /** Format: int64 */
-            group: number;
+            /**
+             * Format: int64
+             * @description The group that both are in now; none in a dry run
+             */
+            group?: number;
             /** @enum {string} */
             matchedBy: "reference" | "number" | "amount";
             /** @description The document that it belongs to */
@@ -3127,6 +3130,8 @@ export interface components {
              * @enum {string}
              */
             next: "difference" | "wait" | "full";
+            /** @description The document that stands for it here, with what was open of it (daybook import opening); absent: none does */
+            openItem?: string;
             orgId: string;
             /** Format: date */
             postedOn: string;
@@ -3398,6 +3403,11 @@ export interface components {
         };
         ReceivedDocument: {
             documentId: string;
+            /**
+             * Format: int64
+             * @description The import that wrote it, by which it can be taken back; absent: it was there, and no import wrote it
+             */
+            importId?: number;
             /** @description The job that posts it; absent: it is unchanged */
             jobId?: string;
             /**
@@ -5209,6 +5219,8 @@ export interface operations {
                 orgId?: string;
                 /** @description out: the organization issued it; in: it received it */
                 direction?: "out" | "in";
+                /** @description An import of the same organization, such as that of an earlier answer, which the document is to be part of; default: one of its own */
+                importId?: number;
             };
             header?: never;
             path?: never;
@@ -5276,6 +5288,15 @@ export interface operations {
             };
             /** @description Request Timeout */
             408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -102,7 +102,11 @@ func NewImporter(pool *pgxpool.Pool, done func()) *Importer {
 }
 
 // importFlags are the flags that all formats have.
-type importFlags struct{ dryRun bool }
+type importFlags struct {
+	dryRun bool
+	// check is asked before anything is read; nil: there is nothing to check.
+	check func(context.Context, *pgxpool.Pool) error
+}
 
 func (f *importFlags) add(a *cli.App, command *cobra.Command) {
 	a.CreateFlag(command)

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/daybook-dev/daybook/cmd/daybook/cli"
 	"github.com/daybook-dev/daybook/internal/moving/importer"
+	"github.com/daybook-dev/daybook/internal/text/phrase"
 )
 
 func importCSVCommand(a *cli.App) *cobra.Command {
@@ -38,7 +40,12 @@ func importCSVCommand(a *cli.App) *cobra.Command {
 			source, shipped := importer.ShippedMapping(mappingFile)
 			if !shipped {
 				var err error
-				if source, err = a.ReadInput(mappingFile); err != nil {
+				source, err = a.ReadInput(mappingFile)
+				if errors.Is(err, fs.ErrNotExist) {
+					return cli.Usagef("--mapping %s: there is no such file, and no such mapping comes with Daybook, which has %s",
+						mappingFile, phrase.Or(importer.ShippedMappings()))
+				}
+				if err != nil {
 					return err
 				}
 			}

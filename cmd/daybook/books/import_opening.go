@@ -7,10 +7,12 @@ import (
 	"iter"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 
 	"github.com/daybook-dev/daybook/cmd/daybook/cli"
 	"github.com/daybook-dev/daybook/internal/moving/importer"
+	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
 )
 
@@ -33,6 +35,9 @@ func importOpeningCommand(a *cli.App) *cobra.Command {
 				return err
 			}
 			read := func(r io.Reader) iter.Seq2[importer.LineDocument, error] { return importer.Opening(r, of) }
+			options.check = func(ctx context.Context, pool *pgxpool.Pool) error {
+				return hasAccount(ctx, pool, of.Org, of.Against, a.Create)
+			}
 			return importLines(c.Context(), a, options, "opening", read, args, ".csv")
 		},
 	}
@@ -47,6 +52,20 @@ func importOpeningCommand(a *cli.App) *cobra.Command {
 		_ = command.MarkFlagRequired(name)
 	}
 	return command
+}
+
+// hasAccount refuses an account that an organization's chart does not have. An organization that is
+// unknown is left to the import, unless that makes it known.
+func hasAccount(ctx context.Context, pool *pgxpool.Pool, org, account string, create bool) error {
+	_, there, err := ledgerdb.AccountExists(ctx, pool, org, account)
+	if err != nil || there {
+		return err
+	}
+	if never, err := store.NeverHeardOf(ctx, pool, org); err != nil || never && !create {
+		return err
+	}
+	return cli.Usagef("--against %s: the chart of %s has no such account: `daybook accounts list --org %s` shows it, "+
+		"`daybook accounts put` adds to it", account, org, org)
 }
 
 // standFor puts on record which documents open items stand for.

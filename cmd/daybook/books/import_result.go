@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/daybook-dev/daybook/accounting/posting"
 	"github.com/daybook-dev/daybook/cmd/daybook/cli"
@@ -92,14 +93,25 @@ func showImport(a *cli.App, r *ImportResult, ended error) error {
 		return ended
 	}
 	if err == nil && r.Trial != nil && len(r.Failed)+len(r.Trial.Failing) > 0 {
-		return cli.Tagged(errPartlyFailed, "%s would fail: correct them, or the rules, before the import",
-			phrase.Plural(int64(len(r.Failed)+len(r.Trial.Failing)), "document", "documents"))
+		return cli.Tagged(errPartlyFailed, "%s: correct them, or the rules, before the import", r.wouldFail())
 	}
 	if err == nil && len(r.Failed) > 0 {
 		return cli.Tagged(errPartlyFailed, "%s failed: correct and import again; what is there already stays as it is",
 			phrase.Plural(int64(len(r.Failed)), "document", "documents"))
 	}
 	return err
+}
+
+// wouldFail says how much of a dry run is refused, and how many documents would fail.
+func (r *ImportResult) wouldFail() string {
+	var parts []string
+	if n := len(r.Failed); n > 0 {
+		parts = append(parts, phrase.Plural(int64(n), "line or file is refused", "lines or files are refused"))
+	}
+	if n := len(r.Trial.Failing); n > 0 {
+		parts = append(parts, phrase.Plural(int64(n), "document would fail", "documents would fail"))
+	}
+	return strings.Join(parts, ", and ")
 }
 
 func printProblems(w io.Writer, what string, problems []ImportProblem) error {

@@ -43,6 +43,11 @@ func importSources(
 		return err
 	}
 	defer db.Close()
+	if options.check != nil {
+		if err := options.check(ctx, db.Pool); err != nil {
+			return err
+		}
+	}
 	var size int64
 	if sources != nil {
 		size = sources.Size()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/daybook-dev/daybook/admin/books"
 	"github.com/daybook-dev/daybook/cmd/daybook/cli"
+	"github.com/daybook-dev/daybook/cmd/daybook/internal/terminal"
 	"github.com/daybook-dev/daybook/internal/answers"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/actions"
@@ -99,7 +100,7 @@ func importUndoCommand(a *cli.App) *cobra.Command {
 				"removed": done.Removed, "reversed": done.Reversed, "restored": done.Restored, "kept": len(done.Kept),
 			})
 			return a.EmitDone(err, done.Import.ID == 0, answers.UndoneOf(&done.Import, done.Removed, done.Reversed, done.Restored,
-				done.Kept, "", o.DryRun), func(w io.Writer) error { return printUndone(a, w, &done, o.DryRun, err != nil) })
+				done.Kept, done.Failing, "", o.DryRun), func(w io.Writer) error { return printUndone(a, w, &done, o.DryRun, err != nil) })
 		},
 	}
 	command.Flags().StringVar(&o.OrgID, "org", "", "refuse an import that is another organization's")
@@ -122,6 +123,9 @@ func printUndone(a *cli.App, w io.Writer, u *books.Undone, dry, interrupted bool
 		if _, err := fmt.Fprintf(w, "kept  %s: %s\n", d.ID, keptText(d)); err != nil {
 			return err
 		}
+	}
+	if err := printFailing(w, u.Failing); err != nil {
+		return err
 	}
 	if dry {
 		if _, err := fmt.Fprint(w, "dry run, nothing is changed: "); err != nil {
@@ -147,6 +151,24 @@ func printUndone(a *cli.App, w io.Writer, u *books.Undone, dry, interrupted bool
 			u.Import.OrgID)
 	}
 	return nil
+}
+
+// printFailing lists documents that are restored and cannot be posted.
+func printFailing(w io.Writer, failing []models.UndoneDocument) error {
+	for n, d := range failing {
+		if n == keptShown {
+			break
+		}
+		if _, err := fmt.Fprintf(w, "cannot be posted  %s: %s: %s\n", d.ID, d.Fails.Code, terminal.OneLine(d.Fails.Message)); err != nil {
+			return err
+		}
+	}
+	if len(failing) == 0 {
+		return nil
+	}
+	_, err := fmt.Fprintf(w, "what %s before the import cannot be posted, as rules, accounts and periods are\n",
+		phrase.Plural(int64(len(failing)), "restored document was", "restored documents were"))
+	return err
 }
 
 // keptText says why a document was kept.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -35,9 +36,9 @@ func journalPutCommand(a *cli.App) *cobra.Command {
 		Use:   "put --org ORG --date DAY --reason TEXT ACCOUNT=AMOUNT ACCOUNT=AMOUNT…",
 		Short: "Write a journal, which a worker posts as it is",
 		Long: "Writes a journal, which a worker posts as it is: no rule is asked. A debit is positive, a credit negative, and they\n" +
-			"balance in each currency. An amount is followed by its currency, unless it is that of --currency. With --id the same\n" +
-			"command again changes nothing, and another one replaces the journal: what was posted of it is reversed. Many\n" +
-			"journals are imported: `daybook import hledger`.",
+			"balance in each currency. An amount is followed by its currency, unless it is that of --currency, or the\n" +
+			"organization's own. With --id the same command again changes nothing, and another one replaces the journal: what was\n" +
+			"posted of it is reversed. Many journals are imported: `daybook import hledger`.",
 		Example: "  daybook journal put --org acme --date 2026-03-31 --reason \"Accrued rent\" --currency EUR 6310=500.00 3500=-500.00",
 		Args:    cobra.MinimumNArgs(2),
 		RunE: func(c *cobra.Command, args []string) (err error) {
@@ -48,6 +49,16 @@ func journalPutCommand(a *cli.App) *cobra.Command {
 				return cli.Usagef("--dimensions: %v", err)
 			}
 			j.By = cmp.Or(j.By, cli.SystemUser())
+			db, err := a.Open(c.Context(), 1)
+			if err != nil {
+				return err
+			}
+			defer db.Close()
+			if j.Currency == "" && slices.ContainsFunc(args, namesNoCurrency) {
+				if j.Currency, err = books.OwnCurrency(c.Context(), db.Pool, org); err != nil {
+					return err
+				}
+			}
 			for _, arg := range args {
 				e, err := journalEntry(arg, j.Currency)
 				if err != nil {
@@ -55,11 +66,6 @@ func journalPutCommand(a *cli.App) *cobra.Command {
 				}
 				j.Entries = append(j.Entries, e)
 			}
-			db, err := a.Open(c.Context(), 1)
-			if err != nil {
-				return err
-			}
-			defer db.Close()
 			change := books.JournalChange{OrgID: org, DocumentID: j.ID}
 			if dry {
 				actions.Drop(c.Context())
@@ -80,7 +86,7 @@ func journalPutCommand(a *cli.App) *cobra.Command {
 	flags.StringVar(&j.Reason, "reason", "", "why it is posted")
 	flags.StringVar(&j.By, "by", "", "who wrote it (default the system's user)")
 	flags.StringVar(&j.ID, "id", "", "names the journal (default an id of its own)")
-	flags.StringVar(&j.Currency, "currency", "", "the currency of amounts that name none")
+	flags.StringVar(&j.Currency, "currency", "", "the currency of amounts that name none (default the organization's own)")
 	flags.StringVar(&j.Number, "number", "", "its number")
 	flags.StringVar(&j.Counterparty, "counterparty", "", "the customer or supplier that it is about")
 	flags.StringVar(&dimensions, "dimensions", "", "those of all entries, such as cost_centre=sales,project=7")
@@ -98,18 +104,31 @@ func journalEntry(arg, currency string) (models.JournalEntry, error) {
 		return models.JournalEntry{}, cli.Usagef("%q: want ACCOUNT=AMOUNT, such as 6310=500.00", arg)
 	}
 	e := models.JournalEntry{Account: arg[:at]}
-	amount := strings.TrimSpace(arg[at+1:])
-	if n := len(amount) - 3; n > 0 && minor.IsCurrency(amount[n:]) {
-		e.Currency, amount = amount[n:], amount[:n]
-	}
+	amount, named := splitCurrency(arg[at+1:])
+	e.Currency = named
 	var err error
 	if currency = cmp.Or(e.Currency, currency); currency == "" {
-		return e, cli.Usagef("%q: write the currency behind the amount, or give --currency", arg)
+		return e, cli.Usagef("%q: write the currency behind the amount, or give --currency: the organization has none of its own", arg)
 	}
 	if e.Amount, err = minor.Parse(amount, currency); err != nil {
 		return e, cli.Usagef("%q: %v", arg, err)
 	}
 	return e, nil
+}
+
+// splitCurrency splits an amount from the currency behind it, if there is one.
+func splitCurrency(text string) (amount, currency string) {
+	text = strings.TrimSpace(text)
+	if n := len(text) - 3; n > 0 && minor.IsCurrency(text[n:]) {
+		return text[:n], text[n:]
+	}
+	return text, ""
+}
+
+// namesNoCurrency reports whether an ACCOUNT=AMOUNT has no currency behind it.
+func namesNoCurrency(arg string) bool {
+	_, currency := splitCurrency(arg[strings.LastIndexByte(arg, '=')+1:])
+	return currency == ""
 }
 
 func emitJournal(a *cli.App, c books.JournalChange, dry bool, did string) error {

@@ -1,6 +1,7 @@
 package start
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -58,23 +59,24 @@ func noteRoles(ctx context.Context, a *cli.App) {
 }
 
 func migrateDownCommand(a *cli.App) *cobra.Command {
-	var all bool
+	var options migrations.DownOptions
 	command := &cobra.Command{
 		Use:   "down",
-		Short: "Undo the newest migration, and delete the data in its tables",
+		Short: "Undo the newest migration, with the data in its tables",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := a.CheckDatabaseURL(); err != nil {
 				return err
 			}
-			err := migrations.Down(c.Context(), a.SessionURL(), all)
-			if err != nil && !all {
+			err := migrations.Down(c.Context(), a.SessionURL(), options)
+			if err != nil && !options.All && !errors.Is(err, migrations.ErrHasData) {
 				a.Say("Each call undoes one migration: look at `daybook migrate status` before you call it again.")
 			}
 			return migrated(c.Context(), a, err)
 		},
 	}
-	command.Flags().BoolVar(&all, "all", false, "undo every migration")
+	command.Flags().BoolVar(&options.All, "all", false, "undo every migration")
+	command.Flags().BoolVar(&options.DeleteData, "delete-data", false, "also when the database holds data, which is lost")
 	return command
 }
 
@@ -82,7 +84,7 @@ func migrateStatusCommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "status",
 		Short: "List the migrations and whether they are applied",
-		Long: "Lists the migrations and whether they are applied. Ends with 5 unless the schema is the one that this program was made for.\n" +
+		Long: "Lists the migrations and whether they are applied. Ends with 5 unless this program can work with the schema.\n" +
 			"It only reads, and does not wait for a migration that runs.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -129,7 +131,7 @@ func showMigrations(ctx context.Context, a *cli.App) error {
 		t := cli.NewTable("VERSION", "FILE", "APPLIED")
 		t.Right = []int{0}
 		for _, s := range steps {
-			t.Add(strconv.FormatInt(s.Version, 10), s.File, yesNo(s.Applied))
+			t.Add(strconv.FormatInt(s.Version, 10), cmp.Or(s.File, "(of a newer program)"), yesNo(s.Applied))
 		}
 		return a.Print(w, t)
 	})

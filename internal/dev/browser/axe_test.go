@@ -42,5 +42,4 @@ func TestSignInIsAccessible(t *testing.T) {
 	}
 	b.as(390, 844, "light")
 	b.accessible("sign in, phone")
-	b.picture("console-sign-in-phone")
 }

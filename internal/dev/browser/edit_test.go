@@ -36,7 +36,6 @@ func TestEditAPayload(t *testing.T) {
 	b.fits("wrong fields")
 	b.accessible("wrong fields, phone")
 	b.as(1280, 900, "light")
-	b.picture("console-edit")
 	b.fill("#f-0", `"hello"`)
 	b.fill("#f-1", " ")
 	b.fill("#f-2", `"[redacted]"`)
@@ -69,7 +68,6 @@ func TestEditMany(t *testing.T) {
 		b.as(1280, 900, scheme)
 		b.accessible("a patch, " + scheme)
 	}
-	b.picture("console-edit-many")
 	b.as(390, 844, "light")
 	b.fits("a patch")
 	b.accessible("a patch, phone")

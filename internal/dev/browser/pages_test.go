@@ -50,7 +50,8 @@ func (b *tab) all() []string {
 	}
 	// What differs in the values of its query alone, or stands behind another page.
 	return append(paths, "statements?org=acme&kind=income&by=cost_centre", "statements?org=acme&kind=cash&period=2026-03",
-		"period?org=acme&from=2026-02-01", "period?org=acme&from=2026-03-01", "documents?org=acme&document=EXP-1",
+		"statements?org=acme&kind=income&compare=year", "period?org=acme&from=2026-02-01", "period?org=acme&from=2026-03-01",
+		"documents?org=acme&document=EXP-1",
 		"accounts/edit?org=acme&account=1200")
 }
 

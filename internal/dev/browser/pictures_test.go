@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/client"
 
+	"github.com/daybook-dev/daybook/daybooktest/queuetest"
 	"github.com/daybook-dev/daybook/internal/dev/devstack/temporaltest"
 	"github.com/daybook-dev/daybook/internal/dev/pgtest/fixture"
 	"github.com/daybook-dev/daybook/internal/store/tokens"
@@ -115,4 +116,33 @@ func TestPictures(t *testing.T) {
 	b.visit("actions")
 	b.see("on call")
 	b.picture("console-actions")
+}
+
+// TestPicturesOfBooks shows the pages of the ledger whose pictures are in the documents.
+func TestPicturesOfBooks(t *testing.T) {
+	t.Parallel()
+	b := open(t, nil)
+	fixture.Organization(t, b.Pool, "acme")
+	b.books()
+	fixture.Ready(t, b.Pool,
+		sold("INV-1001", "Hansen & Sons", "EUR", time.March, 3, 2_380_00), sold("INV-1002", "Iberia Foods", "EUR", time.March, 12, 640_00),
+		sold("INV-1003", "Northwind Trading Company Ltd", "USD", time.March, 20, 310_000_00),
+		paid("BANK-2", "Iberia Foods", "EUR", time.March, 28, 500_00))
+	queuetest.DrainAccounting(t, b.Pool, queuetest.AccountingOptions{})
+	fixture.Ready(t, b.Pool, fixture.Unbalanced("acme", "INV-1004"))
+	queuetest.DrainAccounting(t, b.Pool, queuetest.AccountingOptions{})
+	b.signIn("acme", tokens.ScopeRead, tokens.ScopeOperate)
+	for _, page := range []struct {
+		picture, path, sees string
+		height              int64
+	}{
+		{"console-closing", "period?from=2026-03-01", "not ready to be closed", 820},
+		{"console-open-items", "open-items?on=2026-03-31", "Hansen & Sons", 820},
+		{"console-statements", "statements?kind=income&period=2026-03&compare=previous", "Close the year…", 1000},
+	} {
+		b.as(1280, page.height, "light")
+		b.visit(page.path)
+		b.see(page.sees)
+		b.picture(page.picture)
+	}
 }

@@ -225,5 +225,7 @@ func (b *tab) picture(name string) {
 	defer cancel()
 	data, err := chromedp.Run(ctx, chromedp.CaptureScreenshot())
 	require.NoError(b.t, err)
+	data = inFewColours(b.t, data)
+	assert.LessOrEqual(b.t, len(data), 150_000, "the bytes of %s", name)
 	require.NoError(b.t, os.WriteFile(filepath.Join("..", "..", "..", "docs", "images", name+".png"), data, 0o600))
 }

@@ -34,6 +34,8 @@ type crash struct {
 	statement, answer int
 	// dies: all connections end, and no more can be made. Otherwise the one is cut.
 	dies bool
+	// ends: only what begins and ends transactions counts, which pgx sends as simple queries.
+	ends bool
 
 	mu                  sync.Mutex
 	statements, answers int
@@ -89,6 +91,8 @@ type crashing struct {
 	crash *crash
 	// begun: the startup message was sent. ready: the server has said that it is ready.
 	begun, ready bool
+	// sent is the type of the last message that asked for something.
+	sent byte
 	// header and rest are of the message that is being read.
 	header []byte
 	rest   int
@@ -102,7 +106,10 @@ func (c *crashing) Write(p []byte) (int, error) {
 	}
 	c.crash.mu.Lock()
 	for at := 0; at+5 <= len(p); at += 1 + int(binary.BigEndian.Uint32(p[at+1:])) {
-		if p[at] != 'E' && p[at] != 'Q' {
+		if p[at] == 'E' || p[at] == 'Q' {
+			c.sent = p[at]
+		}
+		if p[at] != 'Q' && (p[at] != 'E' || c.crash.ends) {
 			continue
 		}
 		if c.crash.statements++; c.crash.statements == c.crash.statement {
@@ -138,7 +145,7 @@ func (c *crashing) Read(p []byte) (int, error) {
 		switch {
 		case done && !c.ready:
 			c.ready = true // it is connected
-		case done:
+		case done && (c.sent == 'Q' || !c.crash.ends):
 			if c.crash.answers++; c.crash.answers == c.crash.answer {
 				c.crash.happens(c.Conn)
 				return 0, io.ErrUnexpectedEOF
@@ -168,7 +175,9 @@ func sharded(t *testing.T, test func(t *testing.T, shard int)) {
 // eachCrash runs a process once for each point, of a shard, at which it can lose its connection or
 // die. begin is called before each run, and survives after it: it has another process finish the
 // work.
-func eachCrash(t *testing.T, shard int, db *pgtest.DB, begin func(run int), run process, survives func(run int, dies bool)) {
+//
+// With ends, it is once for each beginning and end of a transaction, and a process does not die.
+func eachCrash(t *testing.T, shard int, db *pgtest.DB, ends bool, begin func(run int), run process, survives func(run int, dies bool)) {
 	t.Helper()
 	once := func(n int, c *crash) *crash {
 		begin(n)
@@ -181,18 +190,22 @@ func eachCrash(t *testing.T, shard int, db *pgtest.DB, begin func(run int), run 
 		survives(n, c.dies)
 		return c
 	}
-	whole := once(0, &crash{})
+	whole := once(0, &crash{ends: ends})
 	require.Positive(t, whole.statements)
 	n, met, began := 0, 0, time.Now()
-	for _, dies := range []bool{false, true} {
+	kinds := []bool{false, true}
+	if ends {
+		kinds = kinds[:1]
+	}
+	for _, dies := range kinds {
 		var points []*crash
 		for i := range whole.statements {
-			points = append(points, &crash{statement: i + 1, dies: dies})
+			points = append(points, &crash{statement: i + 1, dies: dies, ends: ends})
 		}
 		for i := range whole.answers {
 			// To die with an answer is to die before the next statement.
 			if !dies || i == whole.answers-1 {
-				points = append(points, &crash{answer: i + 1, dies: dies})
+				points = append(points, &crash{answer: i + 1, dies: dies, ends: ends})
 			}
 		}
 		for i, c := range points {
@@ -246,7 +259,7 @@ func crashWhileEnqueuing(t *testing.T, shard int) {
 	}
 	count := func(sql string) int { return fixture.Count(t, db.Pool, sql, number) }
 	const orders, asked = `SELECT count(*) FROM orders WHERE id = $1`, `SELECT count(*) FROM daybook.jobs WHERE (payload ->> 'n')::integer / 10 = $1`
-	eachCrash(t, shard, db, func(run int) { number = run },
+	eachCrash(t, shard, db, false, func(run int) { number = run },
 		func(ctx context.Context, pool *pgxpool.Pool) { _ = request(ctx, pool) },
 		func(int, bool) {
 			require.Equal(t, 3*count(orders), count(asked), "the order and its jobs, or none")
@@ -338,7 +351,7 @@ func crashWhileWorking(t *testing.T, shard int) {
 		workOnce(ctx, engine.NewJobs(store.NewQueue(pool, store.Jobs), registry(), quiet), turn, crashed)
 	}
 	const open = `SELECT count(*) FROM daybook.jobs WHERE (payload ->> 'Run')::integer = $1 AND state <> 'completed'`
-	eachCrash(t, shard, db, func(run int) {
+	eachCrash(t, shard, db, false, func(run int) {
 		for _, p := range []queue.Payload{plainWork{run}, ownWork{run}, sharedWork{run}, sharedWork{run}, stepsWork{run}} {
 			_, err := queue.EnqueueJob(t.Context(), db.Pool, "org", p, queue.JobOptions{})
 			require.NoError(t, err)
@@ -403,7 +416,7 @@ func crashWhilePosting(t *testing.T, shard int) {
 	}
 	const open = `SELECT count(*) FROM daybook.accounting_work_queue WHERE state <> 'completed'`
 	posted := 0
-	eachCrash(t, shard, db, func(run int) {
+	eachCrash(t, shard, db, false, func(run int) {
 		for i := range 2 {
 			fixture.Ready(t, db.Pool, fixture.Invoice("org", fmt.Sprintf("doc-%d-%d", run, i), 1000))
 			posted++

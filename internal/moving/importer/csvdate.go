@@ -63,7 +63,7 @@ func sinceMidnight(parts []string) time.Duration {
 func (d *draft) date(f dateField, cells []string) (models.Date, error) {
 	t, ok := f.parse(cells[f.column])
 	if !ok || t.Year() < 1 {
-		return models.Date{}, invalid("%s: %.40q is not a date of the form %s", d.mapping.columns[f.column],
+		return models.Date{}, invalid("%s: %.40q is not a date of the form %s, or no day that there is", d.mapping.columns[f.column],
 			cells[f.column], f.wanted)
 	}
 	return models.NewDate(t.Year(), t.Month(), t.Day()), nil

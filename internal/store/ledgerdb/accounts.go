@@ -26,6 +26,14 @@ func UseConfigurations(ctx context.Context, tx pgx.Tx, orgs []string) (map[strin
 	return used, store.Wrap("lock configurations", err)
 }
 
+// UseConfiguration waits until no transaction changes the organization's configuration, and keeps it
+// as it is until the transaction ends. Rows of documents are locked before it, those of organizations
+// and jobs after it.
+func UseConfiguration(ctx context.Context, tx pgx.Tx, org string) error {
+	_, err := tx.Exec(ctx, `SELECT daybook.use_configuration($1)`, org)
+	return store.Wrap("lock the configuration of "+org, err)
+}
+
 // lockConfiguration waits until no transaction uses or changes the organization's configuration,
 // and holds it until the transaction ends. Every change of rules, accounts and periods begins with
 // it.

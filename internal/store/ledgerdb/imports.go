@@ -3,6 +3,8 @@ package ledgerdb
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -23,10 +25,27 @@ INSERT INTO daybook.imports (org_id, format, files, actor) VALUES ($1, $2, $3, $
 	return id, store.Wrap("put the import on record", err)
 }
 
-// EndImport puts on record that an import has ended, with its counts.
+// ContinueImport holds an import that is to get more documents, so that it is not undone meanwhile.
+// Errors: ErrImportUndone, store.ErrImportNotFound.
+func ContinueImport(ctx context.Context, tx pgx.Tx, org string, id int64) error {
+	const stmt = `SELECT undo_started_at IS NOT NULL FROM daybook.imports WHERE id = $1 AND org_id = $2 FOR UPDATE`
+	var undone bool
+	switch err := tx.QueryRow(ctx, stmt, id, org).Scan(&undone); {
+	case errors.Is(err, pgx.ErrNoRows):
+		return store.Refuse(store.ErrImportNotFound, fmt.Sprintf("there is no import %d", id),
+			"leave the import's id out, and the document gets one of its own")
+	case err == nil && undone:
+		return ErrImportUndone
+	default:
+		return store.Wrap("hold the import", err)
+	}
+}
+
+// EndImport puts on record that an import has ended, and adds to its counts.
 func EndImport(ctx context.Context, q store.Querier, i models.Import) error {
 	const stmt = `
-UPDATE daybook.imports SET ended_at = clock_timestamp(), inserted = $2, changed = $3, unchanged = $4 WHERE id = $1 RETURNING id`
+UPDATE daybook.imports SET ended_at = clock_timestamp(), inserted = inserted + $2, changed = changed + $3, unchanged = unchanged + $4
+ WHERE id = $1 RETURNING id`
 	return store.Wrap("put the import's end on record",
 		q.QueryRow(ctx, stmt, i.ID, i.Inserted, i.Changed, i.Unchanged).Scan(&i.ID))
 }
@@ -57,6 +76,8 @@ WITH found AS MATERIALIZED (
       FROM found f
      CROSS JOIN LATERAL (SELECT * FROM daybook.documents x WHERE x.org_id = f.org_id AND x.id = f.id FOR NO KEY UPDATE) x
      WHERE NOT f.same
+    -- What a document was before the import, not before a later part of it.
+    ON CONFLICT (import_id, document_id) DO NOTHING
     RETURNING import_id, document_id, created
 )
 SELECT f.n, f.same, coalesce(p.created, false) FROM found f LEFT JOIN former p ON p.import_id = f.import_id AND p.document_id = f.id`
@@ -111,6 +132,16 @@ SELECT f.n, f.same, coalesce(p.created, false) FROM found f LEFT JOIN former p O
 		}
 	}
 	return puts, nil
+}
+
+// ImportOf is the import that wrote a document last; 0: none did.
+func ImportOf(ctx context.Context, q store.Querier, org, document string) (id int64, err error) {
+	const stmt = `SELECT coalesce(import_id, 0) FROM daybook.documents WHERE org_id = $1 AND id = $2`
+	err = q.QueryRow(ctx, stmt, org, document).Scan(&id)
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = nil
+	}
+	return id, store.Wrap("read the document's import", err)
 }
 
 // ImportQuery says which imports to list; the zero value of a field means any.

@@ -79,6 +79,13 @@ SELECT document_id, account_code, currency, role, type, direction, number, count
 	return list, store.Wrap("read the document's open items", err)
 }
 
+// ItemFor is the document whose items are those of a document: itself, or the open item that stands
+// for it because another system has posted it.
+func ItemFor(ctx context.Context, q store.Querier, org, document string) (item string, err error) {
+	err = q.QueryRow(ctx, `SELECT daybook.open_item_of($1, $2)`, org, document).Scan(&item)
+	return item, store.Wrap("read which open item stands for the document", err)
+}
+
 func readItem(row pgx.CollectableRow) (i models.OpenItem, err error) {
 	var amount, open string
 	err = row.Scan(&i.DocumentID, &i.Account, &i.Currency, &i.Role, &i.Type, &i.Direction, &i.Number, &i.Counterparty,

@@ -79,6 +79,15 @@ func checkPeriod(p models.Period) error {
 	return nil
 }
 
+// LockPeriod locks the row of the period that begins on a day, if there is one. A change in plain SQL
+// has the row before its trigger waits for the configuration: changes by programs do the same, lest
+// the two wait for each other.
+func LockPeriod(ctx context.Context, tx pgx.Tx, org string, startsOn models.Date) error {
+	const stmt = `SELECT FROM daybook.periods WHERE org_id = $1 AND starts_on = $2 FOR NO KEY UPDATE`
+	_, err := tx.Exec(ctx, stmt, org, startsOn.Time())
+	return store.Wrap("lock the period", err)
+}
+
 // ClosePeriod closes the period that begins on a day: from its commit on nothing is posted into it.
 // Chunks that are posting for the organization are waited for. A second call changes nothing.
 func ClosePeriod(ctx context.Context, tx pgx.Tx, org string, startsOn models.Date) error {

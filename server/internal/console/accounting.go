@@ -25,6 +25,16 @@ func (c *console) accounting() {
 }
 
 func (c *console) accountingList(ctx context.Context, r *request) (*view, error) {
+	form := filters{Action: Root + "accounting", Hidden: hiddenOrg(r), Fields: []field{
+		{Name: "state", Label: "State", Options: jobStates()},
+		{Name: "code", Label: "Error code"},
+		{Name: "documentId", Label: "Document"},
+		{Name: "since", Label: "Changed since", Placeholder: "24h, 7d, 2026-01-31T09:30"},
+	}}
+	if set(r, "state", "code", "documentId", "since") {
+		form.Clear = r.link("accounting")
+	}
+	form = r.filter(form)
 	f := listing.AccountingJobFilter{Code: models.ErrorCode(value(r, "code")), Limit: pageRows}
 	var err error
 	if f.OrgID, err = r.org(); err != nil {
@@ -43,15 +53,6 @@ func (c *console) accountingList(ctx context.Context, r *request) (*view, error)
 	}
 	for i := range found.Jobs {
 		maskError(&found.Jobs[i].LastError)
-	}
-	form := filters{Action: Root + "accounting", Hidden: hiddenOrg(r), Fields: fields(r,
-		field{Name: "state", Label: "State", Options: jobStates()},
-		field{Name: "code", Label: "Error code"},
-		field{Name: "documentId", Label: "Document"},
-		field{Name: "since", Label: "Changed since", Placeholder: "24h, 7d, 2026-01-31T09:30"},
-	)}
-	if set(r, "state", "code", "documentId", "since") {
-		form.Clear = r.link("accounting")
 	}
 	many := ""
 	if f.State == models.JobFailed && len(found.Jobs) > 0 && value(r, "documentId") == "" {

@@ -51,6 +51,10 @@ type accountLine struct {
 // accountPage shows what was posted to an account, with the running balance: the way from a sum of
 // the trial balance to its entries.
 func (c *console) accountPage(ctx context.Context, r *request, org, code string) (*view, error) {
+	form := r.filter(filters{
+		Action: Root + "accounts", Hidden: append(r.keptOrg(), field{Name: "account", Value: code}),
+		Clear: r.withoutFilters("period", "from", "to", "currency"), Fields: balanceFields(),
+	})
 	f, err := balanceFilter(r, org)
 	if err != nil {
 		return nil, err
@@ -81,10 +85,7 @@ func (c *console) accountPage(ctx context.Context, r *request, org, code string)
 		Data: map[string]any{
 			"Org": org, "Account": account, "Balances": ledger.Balances, "Lines": lines, "More": ledger.More,
 			"From": f.From, "To": f.To, "Currency": f.Currency,
-			"Filters": filters{
-				Action: Root + "accounts", Hidden: append(r.keptOrg(), field{Name: "account", Value: code}),
-				Clear: r.withoutFilters("period", "from", "to", "currency"), Fields: balanceFields(r, f),
-			},
+			"Filters": form,
 		},
 	}, nil
 }

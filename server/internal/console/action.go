@@ -102,7 +102,7 @@ func (c *console) action(pattern string, scope tokens.Scope, name string, do fun
 				noted)
 		}
 		if err != nil {
-			c.fail(w, r, err)
+			c.refuse(w, r, err)
 			return
 		}
 		if d.Show != nil {

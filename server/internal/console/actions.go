@@ -38,16 +38,17 @@ func (c *console) actionsPage() {
 		if err != nil {
 			return nil, err
 		}
+		names, err := actions.Names(ctx, c.Pool)
+		if err != nil {
+			return nil, err
+		}
+		form := r.filter(actionFilters(r, names))
 		f, err := actionFilter(r)
 		if err != nil {
 			return nil, err
 		}
 		f.OrgID, f.Limit = org, actionsShown+1
 		list, err := actions.List(ctx, c.Pool, f)
-		if err != nil {
-			return nil, err
-		}
-		names, err := actions.Names(ctx, c.Pool)
 		if err != nil {
 			return nil, err
 		}
@@ -62,7 +63,7 @@ func (c *console) actionsPage() {
 		return &view{
 			Title: "Actions", Template: "actions", Nav: "actions", Live: f.Before == 0,
 			Lead: "What operators did, through this console, the API and the command line.",
-			Data: map[string]any{"Lines": actionLines(list), "Filters": actionFilters(r, names), "Pager": p},
+			Data: map[string]any{"Lines": actionLines(list), "Filters": form, "Pager": p},
 		}, nil
 	})
 }

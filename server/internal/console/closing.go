@@ -4,12 +4,13 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strconv"
 
 	"github.com/daybook-dev/daybook/admin/books"
 	"github.com/daybook-dev/daybook/models"
 )
 
-// adjustmentsShown is how many impacts are shown that were posted of a period after it was closed.
+// adjustmentsShown is how many impacts a page shows that were posted of a period after it was closed.
 const adjustmentsShown = 50
 
 // closingWords say what is open, by its code.
@@ -51,9 +52,19 @@ func (c *console) periodPage(ctx context.Context, r *request, org string) (*view
 	if err != nil {
 		return nil, err
 	}
-	adjustments, more, err := books.Adjustments(ctx, c.Pool, org, p, books.AdjustmentOptions{Limit: adjustmentsShown})
+	after := books.AdjustmentOptions{Limit: adjustmentsShown}
+	if text := r.FormValue("after"); text != "" {
+		if after.After, err = strconv.ParseInt(text, 10, 64); err != nil {
+			return nil, wrongParameter("after is %q: want the number of an impact", text)
+		}
+	}
+	adjustments, more, err := books.Adjustments(ctx, c.Pool, org, p, after)
 	if err != nil {
 		return nil, err
+	}
+	next := ""
+	if more != 0 {
+		next = strconv.FormatInt(more, 10)
 	}
 	all, err := books.Closings(ctx, c.Pool, org, books.ClosingOptions{})
 	if err != nil {
@@ -80,7 +91,7 @@ func (c *console) periodPage(ctx context.Context, r *request, org string) (*view
 		Trail: []trail{{"Periods", r.link("periods", "org", org)}},
 		Data: map[string]any{
 			"Org": org, "Period": p, "Items": items, "Ready": ready, "Change": periodButton(r, org, p, o.ClosedPeriodPolicy),
-			"Adjustments": adjustments, "More": more != 0, "Closings": closings,
+			"Adjustments": adjustments, "Pager": pagerBy(r, "after", next), "Closings": closings,
 		},
 	}, nil
 }

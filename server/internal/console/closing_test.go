@@ -1,14 +1,18 @@
 package console_test
 
 import (
+	"fmt"
+	"html"
 	"net/http"
 	"net/url"
+	"regexp"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 
 	"github.com/daybook-dev/daybook/internal/dev/pgtest/fixture"
 	"github.com/daybook-dev/daybook/internal/store/tokens"
+	"github.com/daybook-dev/daybook/models"
 )
 
 // The page of a period lists what is open, each row with where it is mended, closes the period, and
@@ -41,11 +45,32 @@ func TestAMonthIsClosedOnItsPage(t *testing.T) {
 	sees(t, s.see(page), "What is open now", "Posted after it was closed", "document=late", "on a later day", "2026-04-01",
 		"59.50 EUR", "Closings", `data-label="Impacts">2</td>`, "no</td>")
 
+	// More than a page has are on the next ones.
+	late := make([]*models.Document, 60)
+	for i := range late {
+		late[i] = fixture.Invoice("acme", fmt.Sprintf("late-%02d", i), 100)
+	}
+	s.write(late...)
+	s.work()
+	shown := map[string]bool{}
+	for address := page; address != ""; {
+		body := s.see(address)
+		for _, m := range regexp.MustCompile(`document=(late[-0-9]*)`).FindAllStringSubmatch(body, -1) {
+			shown[m[1]] = true
+		}
+		address = ""
+		if m := regexp.MustCompile(`href="([^"]+)" rel="next"`).FindStringSubmatch(body); m != nil {
+			address = html.UnescapeString(m[1])
+		}
+	}
+	assert.Len(t, shown, 61)
+
 	s.signIn("acme", tokens.ScopeRead)
 	sees(t, s.see(page), "need the scope <code>operate</code>")
 	for address, status := range map[string]int{
 		"/console/period?org=acme": http.StatusUnprocessableEntity, "/console/period?org=acme&from=2027-03-01": http.StatusNotFound,
 		"/console/period?org=acme&from=x": http.StatusUnprocessableEntity,
+		page + "&after=x":                 http.StatusUnprocessableEntity,
 	} {
 		got, _ := s.get(address)
 		assert.Equal(t, status, got, address)

@@ -49,6 +49,22 @@ var documentStates = []option{
 }
 
 func (c *console) documentList(ctx context.Context, r *request, org string) (*view, error) {
+	form := r.filter(filters{
+		Action: Root + "documents", Hidden: r.keptOrg(),
+		Clear: r.withoutFilters("id", "type", "state", "from", "to", "import", "after"),
+		Fields: []field{
+			{Name: "id", Label: "Id begins with", Type: "search"},
+			{Name: "type", Label: "Type", Suggestions: []string{
+				string(models.DocumentInvoice), string(models.DocumentCreditNote), string(models.DocumentPayment),
+				string(models.DocumentRefund),
+				string(models.DocumentPayout), string(models.DocumentDelivery),
+			}},
+			{Name: "state", Label: "State", Options: documentStates},
+			{Name: "from", Label: "Dated from", Type: "date"},
+			{Name: "to", Label: "to", Type: "date"},
+			{Name: "import", Label: "Import", Type: "number"},
+		},
+	})
 	q := ledgerdb.DocumentQuery{
 		OrgID: org, Prefix: r.FormValue("id"), Type: models.DocumentType(r.FormValue("type")), After: r.FormValue("after"),
 		Limit: documentsListed,
@@ -82,22 +98,7 @@ func (c *console) documentList(ctx context.Context, r *request, org string) (*vi
 		"Failed":    q.State == models.JobFailed,
 		"Org":       org,
 		"Pager":     p,
-		"Filters": filters{
-			Action: Root + "documents", Hidden: r.keptOrg(),
-			Clear: r.withoutFilters("id", "type", "state", "from", "to", "import", "after"),
-			Fields: []field{
-				{Name: "id", Label: "Id begins with", Value: q.Prefix, Type: "search"},
-				{Name: "type", Label: "Type", Value: string(q.Type), Suggestions: []string{
-					string(models.DocumentInvoice), string(models.DocumentCreditNote), string(models.DocumentPayment),
-					string(models.DocumentRefund),
-					string(models.DocumentPayout), string(models.DocumentDelivery),
-				}},
-				{Name: "state", Label: "State", Value: r.FormValue("state"), Options: documentStates},
-				{Name: "from", Label: "Dated from", Value: q.From.String(), Type: "date"},
-				{Name: "to", Label: "to", Value: q.To.String(), Type: "date"},
-				{Name: "import", Label: "Import", Value: r.FormValue("import"), Type: "number"},
-			},
-		},
+		"Filters":   form,
 	}}, nil
 }
 

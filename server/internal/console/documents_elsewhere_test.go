@@ -51,3 +51,17 @@ func TestDecisionsAboutDocumentsPostedElsewhere(t *testing.T) {
 	assert.Equal(t, 1, fixture.Count(t, s.Pool,
 		`SELECT count(*) FROM daybook.actions WHERE action = 'accounting.elsewhere' AND outcome = 'done' AND subject = 'doc'`))
 }
+
+// The page of a document for which an open item stands leads to the item, and has what is open of it.
+func TestADocumentShowsTheOpenItemThatStandsForIt(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	fixture.Organization(t, s.Pool, "acme")
+	s.exec(`UPDATE daybook.accounts SET role = 'receivable' WHERE code = '1200'`)
+	fixture.Ready(t, s.Pool, fixture.Invoice("acme", "opening:1200/17/", 1000), fixture.Invoice("acme", "old-17", 1000))
+	s.exec(`INSERT INTO daybook.posted_elsewhere (org_id, document_id, document_version, posted_on, system, next, open_item) VALUES ('acme', 'old-17', 0, '2025-12-31', 'opening', 'wait', 'opening:1200/17/')`)
+	s.work()
+	s.signIn("acme", tokens.ScopeRead)
+	sees(t, s.see("/console/documents?org=acme&document=old-17"), "document=opening%3A1200%2F17%2F", "is open here as", `id="open"`,
+		`data-label="Open">11.90</td>`)
+}

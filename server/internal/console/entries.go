@@ -30,6 +30,17 @@ type postedLine struct {
 }
 
 func (c *console) entryList(ctx context.Context, r *request, org string) (*view, error) {
+	form := r.filter(filters{
+		Action: Root + "entries", Hidden: r.keptOrg(),
+		Clear: r.withoutFilters("document", "account", "currency", "from", "to", "after"),
+		Fields: []field{
+			{Name: "account", Label: "Account"},
+			{Name: "document", Label: "Document"},
+			{Name: "currency", Label: "Currency", Placeholder: "EUR"},
+			{Name: "from", Label: "Posted from", Type: "date"},
+			{Name: "to", Label: "to", Type: "date"},
+		},
+	})
 	f := listing.EntryFilter{
 		OrgID: org, DocumentID: r.FormValue("document"), Account: r.FormValue("account"), Currency: r.FormValue("currency"),
 		Limit: entriesListed + 1,
@@ -68,19 +79,7 @@ func (c *console) entryList(ctx context.Context, r *request, org string) (*view,
 		lines[i] = postedLine{l, shown[i]}
 	}
 	return &view{Data: map[string]any{
-		"Lines": lines,
-		"Pager": pagerBy(r, "after", next),
-		"Filters": filters{
-			Action: Root + "entries", Hidden: r.keptOrg(),
-			Clear: r.withoutFilters("document", "account", "currency", "from", "to", "after"),
-			Fields: []field{
-				{Name: "account", Label: "Account", Value: f.Account},
-				{Name: "document", Label: "Document", Value: f.DocumentID},
-				{Name: "currency", Label: "Currency", Value: f.Currency, Placeholder: "EUR"},
-				{Name: "from", Label: "Posted from", Value: f.From.String(), Type: "date"},
-				{Name: "to", Label: "to", Value: f.To.String(), Type: "date"},
-			},
-		},
+		"Lines": lines, "Pager": pagerBy(r, "after", next), "Filters": form,
 	}}, nil
 }
 

@@ -43,11 +43,10 @@ var advice = map[string]string{
 
 // fail shows an error: what went wrong and what to do, with its code.
 func (c *console) fail(w http.ResponseWriter, r *request, err error) {
-	class := cmp.Or(store.Failure(err), failure.Internal)
-	detail := class.Instead
-	if detail == "" {
-		detail = err.Error()
+	if refused := refusalOf(r.Context()); refused != nil {
+		err = refused.err // the page that its form is on cannot be shown
 	}
+	class := cmp.Or(store.Failure(err), failure.Internal)
 	if class.Status >= http.StatusInternalServerError {
 		c.log.LogAttrs(r.Context(), slog.LevelError, "a page of the console failed", slog.String("path", r.URL.Path),
 			slog.String("code", class.Code), slog.String("error", err.Error()))
@@ -56,10 +55,20 @@ func (c *console) fail(w http.ResponseWriter, r *request, err error) {
 	if r.Method == http.MethodPost && r.Token.ID != "" {
 		back = localPath(r.PostFormValue("next"))
 	}
-	c.render(w, r, &view{Title: class.Title, Template: "error", Status: class.Status, Data: map[string]any{
-		"Code": class.Code, "Detail": detail, "Advice": advice[class.Code], "Back": back,
-	}})
+	v := c.failedFilter(r, class)
+	if v == nil {
+		v = &view{Title: class.Title}
+		r.filters = nil
+	}
+	v.Template, v.Status = "error", class.Status
+	v.Data = map[string]any{
+		"Code": class.Code, "Detail": detailOf(class, err), "Advice": advice[class.Code], "Back": back, "Filters": r.filters,
+	}
+	c.render(w, r, v)
 }
+
+// detailOf says what went wrong, as far as it is for the reader.
+func detailOf(class *failure.Class, err error) string { return cmp.Or(class.Instead, err.Error()) }
 
 // unknownPage is the page of an address that no other page has.
 func (c *console) unknownPage(context.Context, *request) (*view, error) { return nil, errNoPage }

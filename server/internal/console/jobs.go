@@ -136,6 +136,21 @@ func fields(r *request, list ...field) []field {
 }
 
 func (c *console) jobList(ctx context.Context, r *request) (*view, error) {
+	names := []string{"state", "type", "code", "since", "until", "linkKind", "linkId", "idempotencyKey"}
+	form := filters{Action: Root + "jobs", Hidden: hiddenOrg(r), Fields: []field{
+		{Name: "state", Label: "State", Options: jobStates()},
+		{Name: "type", Label: "Type"},
+		{Name: "code", Label: "Error code"},
+		{Name: "since", Label: "Since", Placeholder: "24h, 7d, 2026-01-31T09:30"},
+		{Name: "until", Label: "Until"},
+		{Name: "linkKind", Label: "Link: kind"},
+		{Name: "linkId", Label: "Link: id"},
+		{Name: "idempotencyKey", Label: "Idempotency key"},
+	}}
+	if set(r, names...) {
+		form.Clear = r.link("jobs")
+	}
+	form = r.filter(form)
 	f, err := jobFilter(r)
 	if err != nil {
 		return nil, err
@@ -148,20 +163,6 @@ func (c *console) jobList(ctx context.Context, r *request) (*view, error) {
 	fleets, err := fleetsOf(ctx, c, found.Jobs)
 	if err != nil {
 		return nil, err
-	}
-	names := []string{"state", "type", "code", "since", "until", "linkKind", "linkId", "idempotencyKey"}
-	form := filters{Action: Root + "jobs", Hidden: hiddenOrg(r), Fields: fields(r,
-		field{Name: "state", Label: "State", Options: jobStates()},
-		field{Name: "type", Label: "Type"},
-		field{Name: "code", Label: "Error code"},
-		field{Name: "since", Label: "Since", Placeholder: "24h, 7d, 2026-01-31T09:30"},
-		field{Name: "until", Label: "Until"},
-		field{Name: "linkKind", Label: "Link: kind"},
-		field{Name: "linkId", Label: "Link: id"},
-		field{Name: "idempotencyKey", Label: "Idempotency key"},
-	)}
-	if set(r, names...) {
-		form.Clear = r.link("jobs")
 	}
 	many, edit := "", ""
 	if f.State == models.JobFailed && len(found.Jobs) > 0 {

@@ -210,7 +210,7 @@ func (c *console) checkJournal(ctx context.Context, r *request, org string) (*vi
 		switch wrong, ok := errors.AsType[*models.JobError](err); {
 		case ok:
 			f.Problem = wrong.Message
-		case errors.Is(err, books.ErrInvalid), errors.Is(err, books.ErrJournal):
+		case errors.Is(err, books.ErrInvalid), errors.Is(err, books.ErrJournal), errors.Is(err, books.ErrPeriodClosed):
 			f.Problem = err.Error()
 		case err != nil:
 			return nil, err

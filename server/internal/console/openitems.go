@@ -42,6 +42,10 @@ func (c *console) openItemsOf(ctx context.Context, r *request, org string) (*vie
 	if r.FormValue("group") != "" {
 		return c.groupPage(ctx, r, org)
 	}
+	form := r.filter(filters{
+		Action: Root + "open-items", Hidden: r.keptOrg(), Clear: r.withoutFilters("on"),
+		Fields: []field{{Name: "on", Label: "On", Type: "date"}},
+	})
 	on, err := dayParameter("the day", r.FormValue("on"))
 	if err != nil {
 		return nil, err
@@ -52,6 +56,7 @@ func (c *console) openItemsOf(ctx context.Context, r *request, org string) (*vie
 	if on.IsZero() {
 		on = models.NewDate(r.now.UTC().Date())
 	}
+	form.Fields[0].Value = on.String()
 	list, err := books.Ageing(ctx, c.Pool, org, on)
 	if err != nil {
 		return nil, err
@@ -67,10 +72,7 @@ func (c *console) openItemsOf(ctx context.Context, r *request, org string) (*vie
 			Confirm: "Documents are put together of which the one refers to the other, whose number a payment of the amount names, or " +
 				"whose counterparty and amount are equal and no other item fits. Nothing is posted; groups can be taken apart.",
 		},
-		"Filters": filters{
-			Action: Root + "open-items", Hidden: r.keptOrg(), Clear: r.withoutFilters("on"),
-			Fields: []field{{Name: "on", Label: "On", Value: on.String(), Type: "date"}},
-		},
+		"Filters": form,
 	}}, nil
 }
 

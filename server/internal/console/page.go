@@ -26,6 +26,8 @@ type request struct {
 	// Token is the caller's.
 	Token tokens.Token
 	now   time.Time
+	// filters are those of the page, when its handler has made them.
+	filters *filters
 }
 
 // org returns the organization that the address asks for in ?org=, or the only one that the token
@@ -79,7 +81,9 @@ type frame struct {
 	// Assets changes when a file of static/ does.
 	Assets string
 	Flash  *flash
-	Now    time.Time
+	// Problem is why the form was refused that this page was asked from.
+	Problem string
+	Now     time.Time
 	// Address is this page's, with its parameters.
 	Address string
 	// Org is the organization that the address names; empty: all, or the token's own.
@@ -143,7 +147,7 @@ func (c *console) page(pattern string, scope tokens.Scope,
 			c.fail(w, r, err)
 			return
 		}
-		if v.To != "" {
+		if v.To != "" && refusalOf(ctx) == nil {
 			http.Redirect(w, raw, v.To, http.StatusSeeOther)
 			return
 		}
@@ -160,6 +164,9 @@ func (c *console) render(w http.ResponseWriter, r *request, v *view) {
 	f := frame{view: *v, Root: Root, Version: c.Version, Assets: c.assets, Now: c.now(), Address: r.URL.RequestURI()}
 	if r.Token.ID != "" {
 		f.Token, f.Menu, f.Org = &r.Token, c.menu, r.chosenOrg()
+	}
+	if x := refusalOf(r.Context()); x != nil {
+		x.fill(&f)
 	}
 	part := "layout"
 	if r.Header.Get(liveHeader) != "" {
@@ -179,7 +186,7 @@ func (c *console) render(w http.ResponseWriter, r *request, v *view) {
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	w.WriteHeader(cmp.Or(v.Status, http.StatusOK))
+	w.WriteHeader(cmp.Or(f.Status, http.StatusOK))
 	_, _ = b.WriteTo(w)
 }
 

@@ -67,6 +67,8 @@ type button struct {
 	Next string
 	// Confirm is a question that is asked first: the button appears when it is opened.
 	Confirm string
+	// Again says that the form was refused and is shown as it was filled in.
+	Again bool
 }
 
 // Tones of tags: how much attention something deserves.

@@ -88,10 +88,7 @@ func (c *console) queueList(ctx context.Context, r *request) (*view, error) {
 	for i, l := range limits {
 		limited[i] = limitLine{l}
 	}
-	form := filters{
-		Action: Root + "queues", Hidden: hiddenOrg(r),
-		Fields: fields(r, field{Name: "fleet", Label: "Fleet"}),
-	}
+	form := r.filter(filters{Action: Root + "queues", Hidden: hiddenOrg(r), Fields: []field{{Name: "fleet", Label: "Fleet"}}})
 	if p.Fleet != nil {
 		form.Clear = r.link("queues")
 	}

@@ -31,6 +31,13 @@ func (c *console) rates() {
 }
 
 func (c *console) rateList(ctx context.Context, r *request, org string) (*view, error) {
+	form := r.filter(filters{
+		Action: Root + "rates", Hidden: r.keptOrg(), Clear: r.withoutFilters("currency", "until"),
+		Fields: []field{
+			{Name: "currency", Label: "Currency", Placeholder: "USD"},
+			{Name: "until", ID: "f-differences", Label: "Differences until", Type: "date"},
+		},
+	})
 	own, err := books.OwnCurrency(ctx, c.Pool, org)
 	if err != nil {
 		return nil, err
@@ -55,13 +62,7 @@ func (c *console) rateList(ctx context.Context, r *request, org string) (*view, 
 			Action: Root + "rates/own", Label: "Set", Hidden: hidden, Next: r.URL.RequestURI(),
 			Fields: []field{{Name: "currency", ID: "f-own", Label: "Own currency", Value: own, Placeholder: "EUR"}},
 		},
-		"Filters": filters{
-			Action: Root + "rates", Hidden: r.keptOrg(), Clear: r.withoutFilters("currency", "until"),
-			Fields: []field{
-				{Name: "currency", Label: "Currency", Value: r.FormValue("currency"), Placeholder: "USD"},
-				{Name: "until", ID: "f-differences", Label: "Differences until", Value: r.FormValue("until"), Type: "date"},
-			},
-		},
+		"Filters": form,
 	}
 	if own != "" {
 		err = c.exchange(ctx, r, org, data)

@@ -41,17 +41,16 @@ func (c *console) statements() {
 // statementParameters are those of the address of a statement.
 var statementParameters = []string{"kind", "period", "from", "to", "compare", "by", "where"}
 
-// statementOf reads which statement an address asks for.
-func statementOf(r *request, org string) (models.StatementKind, books.StatementOptions, error) {
+// statementOf reads the options of a statement from the address.
+func statementOf(r *request, org string, kind models.StatementKind) (books.StatementOptions, error) {
 	f, err := balanceFilter(r, org)
 	o := books.StatementOptions{
 		From: f.From, To: f.To, Compare: books.Compare(r.FormValue("compare")), By: strings.TrimSpace(r.FormValue("by")),
 	}
-	kind := models.StatementKind(cmp.Or(r.FormValue("kind"), string(models.StatementBalance)))
 	switch kind {
 	case models.StatementBalance, models.StatementIncome, models.StatementCash, models.StatementVAT:
 	default:
-		return kind, o, wrongParameter("there is no statement %q", kind)
+		return o, wrongParameter("there is no statement %q", kind)
 	}
 	if where := strings.TrimSpace(r.FormValue("where")); where != "" && err == nil {
 		var found bool
@@ -59,39 +58,47 @@ func statementOf(r *request, org string) (models.StatementKind, books.StatementO
 			err = wrongParameter("%q: want a dimension and its value, such as cost_centre=sales", where)
 		}
 	}
-	return kind, o, err
+	if err == nil {
+		err = statementfile.Check(kind, o)
+	}
+	return o, err
+}
+
+// statementKind is the statement that the address asks for.
+func statementKind(r *request) models.StatementKind {
+	return models.StatementKind(cmp.Or(r.FormValue("kind"), string(models.StatementBalance)))
 }
 
 // statementFields are the inputs of statementOf.
-func statementFields(r *request, kind models.StatementKind, o books.StatementOptions) []field {
-	from, to := o.From.String(), o.To.String()
-	if r.FormValue("period") != "" {
-		from, to = "", ""
-	}
+func statementFields(kind models.StatementKind) []field {
 	fields := []field{
-		{Name: "period", Label: "Month or year", Value: r.FormValue("period"), Placeholder: "2026-03"},
-		{Name: "from", Label: "or posted from", Value: from, Type: "date"},
-		{Name: "to", Label: "to", Value: to, Type: "date"},
+		{Name: "period", Label: "Month or year", Placeholder: "2026-03"},
+		{Name: "from", Label: "or posted from", Type: "date"},
+		{Name: "to", Label: "to", Type: "date"},
 	}
 	if kind == models.StatementVAT {
 		return fields
 	}
 	return append([]field{{
-		Name: "kind", Label: "Statement", Value: string(kind), Options: []option{
+		Name: "kind", Label: "Statement", Options: []option{
 			{string(models.StatementBalance), models.StatementBalance.Title()},
 			{string(models.StatementIncome), models.StatementIncome.Title()},
 			{string(models.StatementCash), models.StatementCash.Title()},
 		},
 	}}, append(fields,
-		field{Name: "compare", Label: "Compared with", Value: string(o.Compare), Options: []option{
+		field{Name: "compare", Label: "Compared with", Options: []option{
 			{"", "nothing"}, {string(books.ComparePrevious), "the days before"}, {string(books.CompareYear), "the year before"},
 		}},
-		field{Name: "by", Label: "Split by", Value: o.By, Placeholder: "cost_centre"},
-		field{Name: "where", Label: "Only", Value: r.FormValue("where"), Placeholder: "cost_centre=sales"})...)
+		field{Name: "by", Label: "Split by", Placeholder: "cost_centre"},
+		field{Name: "where", Label: "Only", Placeholder: "cost_centre=sales"})...)
 }
 
-// statementData is what both pages show.
-func statementData(r *request, org, path string, kind models.StatementKind, o books.StatementOptions) map[string]any {
+// statementData is what both pages show, and the options of the statement.
+func statementData(r *request, org, path string, kind models.StatementKind) (map[string]any, books.StatementOptions, error) {
+	form := r.filter(filters{
+		Action: Root + path, Hidden: r.keptOrg(), Clear: r.withoutFilters(statementParameters...), Fields: statementFields(kind),
+	})
+	o, err := statementOf(r, org, kind)
 	pairs := []string{"org", org}
 	for _, name := range statementParameters {
 		pairs = append(pairs, name, r.FormValue(name))
@@ -101,31 +108,34 @@ func statementData(r *request, org, path string, kind models.StatementKind, o bo
 	}
 	return map[string]any{
 		"Org": org, "From": o.From, "To": o.To, "Kind": kind, "CSV": file("csv"), "JSON": file("json"), "PDF": file("pdf"),
-		"Filters": filters{
-			Action: Root + path, Hidden: r.keptOrg(), Clear: r.withoutFilters(statementParameters...),
-			Fields: statementFields(r, kind, o),
-		},
-	}
+		"Filters": form,
+	}, o, err
 }
 
 func (c *console) statementPage(ctx context.Context, r *request, org string) (*view, error) {
-	kind, o, err := statementOf(r, org)
+	kind := statementKind(r)
+	if kind == models.StatementVAT {
+		return &view{To: r.link("vat", append([]string{"org", org}, keep(r, statementParameters[1:]...)...)...)}, nil
+	}
+	data, o, err := statementData(r, org, "statements", kind)
 	if err != nil {
 		return nil, err
 	}
-	data := statementData(r, org, "statements", kind, o)
 	hidden := []field{{Name: "org", Value: org}}
 	data["CloseYear"] = button{
 		Action: Root + "statements/close-year", Label: "Close the year", Hidden: hidden, Next: r.URL.RequestURI(),
+		Confirm: "A document is written, dated the last day of the year, that moves what was earned and spent to the account. A worker " +
+			"posts it. “Take the close back” reverses it.",
 		Fields: []field{
 			{Name: "year", Label: "Year", Placeholder: "2025"},
 			{Name: "account", Label: "Account of equity", Placeholder: "2900"},
 		},
 	}
 	data["UndoYear"] = button{
-		Action: Root + "statements/close-year", Label: "Take it back", Tone: "quiet", Next: r.URL.RequestURI(),
-		Hidden: append(hidden[:1:1], field{Name: "undo", Value: "true"}),
-		Fields: []field{{Name: "year", ID: "f-undo-year", Label: "Year", Placeholder: "2025"}},
+		Action: Root + "statements/close-year", Label: "Take the close back", Tone: "quiet", Next: r.URL.RequestURI(),
+		Confirm: "The close of the year is deleted, and a worker reverses what is posted of it.",
+		Hidden:  append(hidden[:1:1], field{Name: "undo", Value: "true"}),
+		Fields:  []field{{Name: "year", ID: "f-undo-year", Label: "Year", Placeholder: "2025"}},
 	}
 	v := &view{Title: kind.Title(), Data: data}
 	switch kind {
@@ -166,13 +176,11 @@ func statementTables(s *models.Statement) (tables []statementTable, columns []st
 }
 
 func (c *console) vatPage(ctx context.Context, r *request, org string) (*view, error) {
-	f, err := balanceFilter(r, org)
+	data, o, err := statementData(r, org, "vat", models.StatementVAT)
 	if err != nil {
 		return nil, err
 	}
-	s, err := books.VATSummary(ctx, c.Pool, org, f.From, f.To)
-	data := statementData(r, org, "vat", models.StatementVAT, books.StatementOptions{From: f.From, To: f.To})
-	data["Summary"] = s
+	data["Summary"], err = books.VATSummary(ctx, c.Pool, org, o.From, o.To)
 	return &view{Data: data}, err
 }
 
@@ -203,7 +211,8 @@ func (c *console) fileOf(ctx context.Context, r *request) (file statementfile.Fi
 	if err != nil {
 		return file, err
 	}
-	kind, o, err := statementOf(r, org)
+	kind := statementKind(r)
+	o, err := statementOf(r, org, kind)
 	if err != nil {
 		return file, err
 	}

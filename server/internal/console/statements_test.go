@@ -44,6 +44,7 @@ func TestAYearIsClosedInTheConsole(t *testing.T) {
 	s.exec(`INSERT INTO daybook.accounts (org_id, code, type) VALUES ('acme', '2900', 'equity')`)
 	form := url.Values{"org": {"acme"}, "year": {"2026"}, "account": {"2900"}}
 	s.signIn("acme", tokens.ScopeRead, tokens.ScopeOperate)
+	sees(t, s.see("/console/statements?org=acme"), "Close the year…", "Take the close back…")
 	s.done("/console/statements/close-year", form)
 	s.work()
 	require.Equal(t, 1, fixture.Count(t, s.Pool, `SELECT count(*) FROM daybook.impacts WHERE document_id = 'year-end:2026'`))

@@ -47,6 +47,16 @@ func (c *console) taskList(ctx context.Context, r *request) (*view, error) {
 	if err := wholeDatabase(r); err != nil {
 		return nil, err
 	}
+	form := filters{Action: Root + "tasks", Hidden: hiddenOrg(r), Fields: []field{
+		{Name: "state", Label: "State", Options: taskStates()},
+		{Name: "type", Label: "Type"},
+		{Name: "since", Label: "Since", Placeholder: "24h, 7d, 2026-01-31T09:30"},
+		{Name: "until", Label: "Until"},
+	}}
+	if set(r, "state", "type", "since", "until") {
+		form.Clear = r.link("tasks")
+	}
+	form = r.filter(form)
 	f := listing.TaskFilter{State: models.TaskState(value(r, "state")), Type: value(r, "type")}
 	var err error
 	if f.Since, err = timeOf(r, "since"); err != nil {
@@ -62,15 +72,6 @@ func (c *console) taskList(ctx context.Context, r *request) (*view, error) {
 	}
 	for i := range found.Tasks {
 		found.Tasks[i].LastError = redact.Text(found.Tasks[i].LastError)
-	}
-	form := filters{Action: Root + "tasks", Hidden: hiddenOrg(r), Fields: fields(r,
-		field{Name: "state", Label: "State", Options: taskStates()},
-		field{Name: "type", Label: "Type"},
-		field{Name: "since", Label: "Since", Placeholder: "24h, 7d, 2026-01-31T09:30"},
-		field{Name: "until", Label: "Until"},
-	)}
-	if set(r, "state", "type", "since", "until") {
-		form.Clear = r.link("tasks")
 	}
 	return &view{Title: "Tasks", Template: "tasks", Nav: "tasks", Live: cursor == "", Data: map[string]any{
 		"Filters": form, "Tasks": found.Tasks, "Searched": found.Searched, "Pager": pagerOf(r, found.Next),

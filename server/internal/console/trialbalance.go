@@ -45,20 +45,20 @@ func balanceFilter(r *request, org string) (ledgerdb.BalanceFilter, error) {
 }
 
 // balanceFields are the inputs of balanceFilter.
-func balanceFields(r *request, f ledgerdb.BalanceFilter) []field {
-	from, to := f.From.String(), f.To.String()
-	if r.FormValue("period") != "" {
-		from, to = "", ""
-	}
+func balanceFields() []field {
 	return []field{
-		{Name: "period", Label: "Month or year", Value: r.FormValue("period"), Placeholder: "2026-03"},
-		{Name: "from", Label: "or posted from", Value: from, Type: "date"},
-		{Name: "to", Label: "to", Value: to, Type: "date"},
-		{Name: "currency", Label: "Currency", Value: f.Currency, Placeholder: "EUR"},
+		{Name: "period", Label: "Month or year", Placeholder: "2026-03"},
+		{Name: "from", Label: "or posted from", Type: "date"},
+		{Name: "to", Label: "to", Type: "date"},
+		{Name: "currency", Label: "Currency", Placeholder: "EUR"},
 	}
 }
 
 func (c *console) trialBalancePage(ctx context.Context, r *request, org string) (*view, error) {
+	form := r.filter(filters{
+		Action: Root + "trial-balance", Hidden: r.keptOrg(), Clear: r.withoutFilters("period", "from", "to", "currency"),
+		Fields: balanceFields(),
+	})
 	f, err := balanceFilter(r, org)
 	if err != nil {
 		return nil, err
@@ -81,9 +81,6 @@ func (c *console) trialBalancePage(ctx context.Context, r *request, org string) 
 	return &view{Data: map[string]any{
 		"Org": org, "Currencies": currencies, "Balanced": trial.Balanced,
 		"Spanned": !f.From.IsZero() || !f.To.IsZero(), "From": f.From, "To": f.To,
-		"Filters": filters{
-			Action: Root + "trial-balance", Hidden: r.keptOrg(), Clear: r.withoutFilters("period", "from", "to", "currency"),
-			Fields: balanceFields(r, f),
-		},
+		"Filters": form,
 	}}, nil
 }

@@ -22,8 +22,8 @@ func TestPostedElsewhereIsDecided(t *testing.T) {
 	fixture.Organization(t, b.Pool, "acme")
 	fixture.Ready(t, b.Pool, fixture.Invoice("acme", "doc", 1000), fixture.Invoice("acme", "plain", 1000))
 	_, err := b.Pool.Exec(t.Context(), `
-INSERT INTO daybook.posted_elsewhere (org_id, document_id, document_version, posted_on, system, next, entries)
-VALUES ('acme', 'doc', 0, '2027-01-31', 'legacy', 'wait', '[{"account": "1200", "side": "debit", "amount": 500, "currency": "EUR"}]');
+INSERT INTO daybook.posted_elsewhere (org_id, document_id, document_version, posted_on, system, next, open_item, entries)
+VALUES ('acme', 'doc', 0, '2027-01-31', 'legacy', 'wait', 'opening:1200/17/', '[{"account": "1200", "side": "debit", "amount": 500, "currency": "EUR"}]');
 UPDATE daybook.accounting_work_queue SET state = 'failed', last_error_code = 'POSTED_ELSEWHERE', last_error = 'decide', finished_at = clock_timestamp() WHERE document_id = 'doc'`)
 	require.NoError(t, err)
 	read, operate := b.token("acme", tokens.ScopeRead), b.token("acme", tokens.ScopeRead, tokens.ScopeOperate)
@@ -35,6 +35,7 @@ UPDATE daybook.accounting_work_queue SET state = 'failed', last_error_code = 'PO
 	require.NoError(t, json.Unmarshal(a.body, &known))
 	assert.Equal(t, "legacy", known.System)
 	assert.Equal(t, "wait", known.Next)
+	assert.Equal(t, "opening:1200/17/", known.OpenItem)
 	assert.Equal(t, []answers.EntryElsewhere{{
 		Account: "1200", Side: "debit", AmountMinor: 500, Amount: "5.00",
 		Currency: "EUR",

@@ -33,7 +33,8 @@ func (s *server) received() {
 		Description: "The body is the file itself, at most 8 MiB, whatever its Content-Type. It is checked as an import does: " +
 			"one that cannot be posted is INVALID_DOCUMENT, and errors says with which code. " +
 			"The document's id is what the invoice states of its type, number and seller, so the same invoice is the same " +
-			"document: sent again, it is unchanged; with other content, it gets a new version.",
+			"document: sent again, it is unchanged; with other content, it gets a new version. " +
+			"What is written is on record as an import, which can be undone: one of its own, or importId.",
 		DefaultStatus: http.StatusCreated,
 		Responses: map[string]*huma.Response{"200": {
 			Description: "The document was there already",
@@ -42,13 +43,14 @@ func (s *server) received() {
 			}},
 		}},
 		Metadata: map[string]any{bodyKey: int64(maxReceivedBytes)},
-	}, s.receiveDocument, http.StatusNotFound)
+	}, s.receiveDocument, http.StatusNotFound, http.StatusConflict)
 }
 
 type receiveDocumentInput struct {
 	Format    string `query:"format" required:"true" enum:"ubl,cii,facturx" doc:"What the body is: XML of UBL 2.1 or UN/CEFACT CII, or a PDF of Factur-X or ZUGFeRD 2"`
 	OrgID     string `query:"orgId" maxLength:"255" doc:"The organization; default that of the token"`
 	Direction string `query:"direction" enum:"out,in" default:"out" doc:"out: the organization issued it; in: it received it"`
+	ImportID  int64  `query:"importId" minimum:"1" doc:"An import of the same organization, such as that of an earlier answer, which the document is to be part of; default: one of its own"`
 	RawBody   []byte
 }
 
@@ -65,39 +67,76 @@ func (s *server) receiveDocument(ctx context.Context, in *receiveDocumentInput) 
 	if err := s.limits.job(&caller(ctx).Token); err != nil {
 		return nil, err
 	}
-	d, text, err := s.readReceived(ctx, org, in)
+	d, text, err := readReceived(org, in)
 	if err != nil {
 		return nil, err
 	}
 	out := &receiveDocumentOutput{Status: http.StatusOK}
+	out.Body = answers.ReceivedDocument{DocumentID: d.ID, Type: string(d.Type)}
 	err = store.Begin(ctx, s.pool, func(tx pgx.Tx) error {
-		puts, err := ledgerdb.PutDocuments(ctx, tx, []ledgerdb.NewDocument{{Document: d, Text: text}}, true)
+		rules, err := s.trials.Of(ctx, tx, org)
 		if err != nil {
 			return err
 		}
-		out.Body = answers.ReceivedDocument{
-			DocumentID: d.ID, Type: string(d.Type), Result: string(puts[0].Result), Version: puts[0].Version,
+		if err := rules.Check(d); err != nil {
+			return notReceived(err)
 		}
-		switch puts[0].Result {
-		case ledgerdb.PutUnchanged:
-			return nil
-		case ledgerdb.PutInserted:
+		put, err := putReceived(ctx, tx, in, ledgerdb.NewDocument{Document: d, Text: text})
+		if err != nil {
+			return err
+		}
+		out.Body.Result, out.Body.Version, out.Body.ImportID = string(put.Result), put.Version, *d.ImportID
+		if put.Result == ledgerdb.PutInserted {
 			out.Status = http.StatusCreated
-		case ledgerdb.PutChanged:
 		}
-		r, err := queue.EnqueueAccountingJob(ctx, tx, queue.AccountingJob{OrgID: org, DocumentID: d.ID, Version: puts[0].Version})
+		r, err := queue.EnqueueAccountingJob(ctx, tx, queue.AccountingJob{OrgID: org, DocumentID: d.ID, Version: put.Version})
 		out.Body.JobID = r.JobID
 		return err
 	})
+	if errors.Is(err, errUnchanged) {
+		out.Body.Result = string(ledgerdb.PutUnchanged)
+		out.Body.ImportID, err = ledgerdb.ImportOf(ctx, s.pool, org, d.ID)
+	}
 	if err != nil {
 		return nil, err
 	}
 	return out, nil
 }
 
-// readReceived reads the document that a body states, with the text of its content, and checks that
-// it can be posted.
-func (s *server) readReceived(ctx context.Context, org string, in *receiveDocumentInput) (*models.Document, string, error) {
+// errUnchanged takes back the import of a document that is there already.
+var errUnchanged = failure.New(failure.Internal, "the document is there already")
+
+// putReceived writes a document by an import of its own, or by the one that the caller names, and
+// gives it the import's id.
+func putReceived(ctx context.Context, tx pgx.Tx, in *receiveDocumentInput, d ledgerdb.NewDocument) (ledgerdb.Put, error) {
+	i := models.Import{ID: in.ImportID, OrgID: d.OrgID, Format: in.Format, Actor: caller(ctx).Name}
+	var err error
+	if i.ID == 0 {
+		i.ID, err = ledgerdb.BeginImport(ctx, tx, i)
+	} else {
+		err = ledgerdb.ContinueImport(ctx, tx, i.OrgID, i.ID)
+	}
+	if err != nil {
+		return ledgerdb.Put{}, err
+	}
+	d.ImportID = &i.ID
+	puts, err := ledgerdb.PutImported(ctx, tx, []ledgerdb.NewDocument{d})
+	if err != nil {
+		return ledgerdb.Put{}, err
+	}
+	switch puts[0].Result {
+	case ledgerdb.PutUnchanged:
+		return puts[0], errUnchanged
+	case ledgerdb.PutInserted:
+		i.Inserted = 1
+	case ledgerdb.PutChanged:
+		i.Changed = 1
+	}
+	return puts[0], ledgerdb.EndImport(ctx, tx, i)
+}
+
+// readReceived reads the document that a body states, with the text of its content.
+func readReceived(org string, in *receiveDocumentInput) (*models.Document, string, error) {
 	convert := importer.UBL
 	switch in.Format {
 	case "cii":
@@ -117,17 +156,6 @@ func (s *server) readReceived(ctx context.Context, org string, in *receiveDocume
 	}
 	d := read.For(org, models.Direction(in.Direction))
 	if err := importer.Validate(d); err != nil {
-		return nil, "", notReceived(err)
-	}
-	var rules *posting.RuleSet
-	switch set, err := ledgerdb.ActiveRuleSet(ctx, s.pool, org); {
-	case err == nil:
-		// Rules that cannot be compiled post nothing, which the document's job says.
-		rules, _ = posting.Compile([]byte(set.Source))
-	case !errors.Is(err, ledgerdb.ErrNoRuleSet):
-		return nil, "", err
-	}
-	if err := posting.Check(&d, rules); err != nil {
 		return nil, "", notReceived(err)
 	}
 	text, err := json.Marshal(d.Content)

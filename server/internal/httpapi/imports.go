@@ -105,6 +105,6 @@ func (s *server) undoImport(ctx context.Context, in *undoImportInput) (*undoImpo
 		next = cursor.Of(done.Next)
 	}
 	out := &undoImportOutput{}
-	out.Body.Undone = answers.UndoneOf(&done.Import, done.Removed, done.Reversed, done.Restored, done.Kept, next, o.DryRun)
+	out.Body.Undone = answers.UndoneOf(&done.Import, done.Removed, done.Reversed, done.Restored, done.Kept, done.Failing, next, o.DryRun)
 	return out, nil
 }

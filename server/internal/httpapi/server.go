@@ -18,6 +18,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/daybook-dev/daybook/encryption"
+	"github.com/daybook-dev/daybook/internal/ledger"
 	"github.com/daybook-dev/daybook/internal/store/hosts"
 	"github.com/daybook-dev/daybook/internal/store/listing"
 	"github.com/daybook-dev/daybook/internal/store/tokens"
@@ -101,6 +102,8 @@ type server struct {
 	log    *slog.Logger
 	api    huma.API
 	limits limits
+	// trials check documents by the rules of their organizations.
+	trials ledger.Trials
 	// hosts are the servers of the pool's address: while two of them take writes, nothing is changed.
 	hosts *hosts.Watch
 }
@@ -126,7 +129,7 @@ func OpenAPI(version string) ([]byte, error) {
 
 // newServer makes the API's operations.
 func newServer(o Options) (*server, *http.ServeMux) {
-	s := &server{Options: o, pool: o.Pool, log: cmp.Or(o.Log, slog.Default()), hosts: hosts.NewWatch(o.Pool)}
+	s := &server{Options: o, pool: o.Pool, log: cmp.Or(o.Log, slog.Default()), trials: ledger.NewTrials(), hosts: hosts.NewWatch(o.Pool)}
 	s.hosts.Tell(s.log)
 	mux := http.NewServeMux()
 	s.api = humago.New(mux, s.config())

@@ -49,12 +49,20 @@ func Make(ctx context.Context, db books.DB, kind models.StatementKind, org strin
 	return f, err
 }
 
+// Check refuses options that a kind of statement does not have (books.ErrInvalid).
+func Check(kind models.StatementKind, o books.StatementOptions) error {
+	whole := kind == models.StatementCash || kind == models.StatementVAT
+	if whole && (o.By != "" || o.WhereKey != "" || o.WhereValue != "" || o.Compare != books.CompareNothing) {
+		return store.Refuse(books.ErrInvalid, "this statement is neither compared nor split by dimensions", "leave these filters out")
+	}
+	return nil
+}
+
 // read reads a statement as a report.
 func read(ctx context.Context, db books.DB, kind models.StatementKind, org string, o books.StatementOptions,
 ) (*report.Report, error) {
-	whole := kind == models.StatementCash || kind == models.StatementVAT
-	if whole && (o.By != "" || o.WhereKey != "" || o.WhereValue != "" || o.Compare != books.CompareNothing) {
-		return nil, store.Refuse(books.ErrInvalid, "this statement is neither compared nor split by dimensions", "leave these filters out")
+	if err := Check(kind, o); err != nil {
+		return nil, err
 	}
 	switch kind {
 	case models.StatementVAT:

@@ -1,0 +1,190 @@
+package main
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/daybook-dev/daybook/cmd/daybook/cli"
+	"github.com/daybook-dev/daybook/failure"
+	"github.com/daybook-dev/daybook/internal/dev/pgtest"
+	"github.com/daybook-dev/daybook/internal/watching/metrics"
+	"github.com/daybook-dev/daybook/server"
+)
+
+// newestRelease is the folder of testdata that has what the newest release promised.
+const newestRelease = "0.1.0"
+
+var keepSurface = flag.Bool("keep", false, "write what others rely on into testdata of the newest release")
+
+// TestWhatOthersRelyOn: what programs, scripts, dashboards and statements of users rely on is there
+// as it was in the newest release, or the change log names it above that release.
+func TestWhatOthersRelyOn(t *testing.T) {
+	t.Parallel()
+	now := map[string]bool{}
+	for _, lines := range [][]string{exported(t), commands(), operations(t), classes(), exposed(), columnsAndFunctions(t)} {
+		require.NotEmpty(t, lines)
+		for _, line := range lines {
+			now[line] = true
+		}
+	}
+	path := filepath.Join("..", "..", "testdata", newestRelease, "surface.txt")
+	if *keepSurface {
+		require.NoError(t, os.WriteFile(path, []byte(strings.Join(slices.Sorted(maps.Keys(now)), "\n")+"\n"), 0o644))
+	}
+	kept, err := os.ReadFile(path)
+	require.NoError(t, err)
+	log, err := os.ReadFile("../../CHANGELOG.md")
+	require.NoError(t, err)
+	changes, _, found := strings.Cut(string(log), "\n## "+newestRelease)
+	if !found {
+		changes = "" // it is the release that is being made
+	}
+	assert.Empty(t, unexplained(strings.Split(strings.TrimSpace(string(kept)), "\n"), now, changes),
+		"others rely on it since %s: keep it, or say in CHANGELOG.md above that release, in backquotes, what became of it", newestRelease)
+}
+
+// unexplained are the lines that are not there any more and whose thing, what stands behind the
+// first colon, the changes do not name.
+func unexplained(kept []string, now map[string]bool, changes string) []string {
+	var gone []string
+	for _, line := range kept {
+		_, thing, _ := strings.Cut(line, ": ")
+		thing, _, _ = strings.Cut(thing, " =")
+		if !now[line] && !strings.Contains(changes, "`"+thing+"`") {
+			gone = append(gone, line)
+		}
+	}
+	return gone
+}
+
+func TestUnexplainedChanges(t *testing.T) {
+	t.Parallel()
+	now := map[string]bool{"metric: a = gauge": true}
+	kept := []string{"metric: a = gauge", "metric: b = counter", "command: daybook x --y"}
+	assert.Equal(t, kept[1:], unexplained(kept, now, ""))
+	assert.Equal(t, kept[2:], unexplained(kept, now, "- `b` is `c` now, and daybook x has no --y."))
+	assert.Empty(t, unexplained(kept, now, "- `b` and `daybook x --y` are gone."))
+}
+
+// exported is what the Go packages export, with the values of constants, exit codes among them.
+func exported(t *testing.T) []string {
+	t.Helper()
+	text, err := os.ReadFile("../../api.txt")
+	require.NoError(t, err)
+	var lines []string
+	for line := range strings.Lines(string(text)) {
+		name, value, constant := strings.Cut(strings.TrimSpace(line), " = ")
+		if constant {
+			name += " = " + value
+		}
+		lines = append(lines, "go: "+name)
+	}
+	return lines
+}
+
+func commands() []string {
+	var lines []string
+	var walk func(*cobra.Command)
+	walk = func(c *cobra.Command) {
+		if c.RunE != nil || !c.HasParent() {
+			lines = append(lines, "command: "+c.CommandPath())
+			c.NonInheritedFlags().VisitAll(func(f *pflag.Flag) {
+				lines = append(lines, fmt.Sprintf("command: %s --%s = %s", c.CommandPath(), f.Name, f.Value.Type()))
+			})
+		}
+		for _, sub := range c.Commands() {
+			walk(sub)
+		}
+	}
+	walk(newRoot(&cli.App{}))
+	return lines
+}
+
+// operations are the paths of the HTTP API with the fields that they take and answer.
+func operations(t *testing.T) []string {
+	t.Helper()
+	text, err := server.OpenAPI("")
+	require.NoError(t, err)
+	var document struct {
+		Paths map[string]map[string]struct {
+			Parameters []struct{ Name, In string }
+			Responses  map[string]any
+		}
+		Components struct {
+			Schemas map[string]struct {
+				Properties map[string]map[string]any
+			}
+		}
+	}
+	require.NoError(t, json.Unmarshal(text, &document))
+	var lines []string
+	for path, methods := range document.Paths {
+		for method, operation := range methods {
+			at := "http: " + strings.ToUpper(method) + " " + path
+			lines = append(lines, at)
+			for _, p := range operation.Parameters {
+				lines = append(lines, at+" "+p.In+" "+p.Name)
+			}
+			for status := range operation.Responses {
+				lines = append(lines, at+" "+status)
+			}
+		}
+	}
+	for name, schema := range document.Components.Schemas {
+		for property, value := range schema.Properties {
+			lines = append(lines, fmt.Sprintf("http: %s.%s = %v", name, property, value["type"]))
+		}
+	}
+	return lines
+}
+
+func classes() []string {
+	var lines []string
+	for _, c := range failure.Classes() {
+		lines = append(lines, fmt.Sprintf("error: %s = status %d, exit %d, retryable %v", c.Code, c.Status, c.Exit, c.Retryable))
+	}
+	return lines
+}
+
+func exposed() []string {
+	var lines []string
+	for _, d := range metrics.Definitions() {
+		lines = append(lines, fmt.Sprintf("metric: %s = %s %v", d.Name, d.Type, d.Labels))
+	}
+	return lines
+}
+
+// columnsAndFunctions are the views, tables and functions that statements of an application may use.
+func columnsAndFunctions(t *testing.T) []string {
+	t.Helper()
+	const q = `
+SELECT format('sql: %s.%I = %s', r.oid::regclass, a.attname, format_type(a.atttypid, a.atttypmod))
+  FROM pg_attribute a JOIN pg_class r ON r.oid = a.attrelid
+ WHERE r.relnamespace::regnamespace::text IN ('daybook', 'queues') AND r.relkind IN ('r', 'v', 'p') AND a.attnum > 0 AND NOT a.attisdropped
+UNION ALL
+SELECT format('sql: %s = %s', p.oid::regprocedure, pg_get_function_result(p.oid))
+  FROM pg_proc p
+ WHERE p.pronamespace::regnamespace::text IN ('daybook', 'queues') AND p.prorettype <> 'trigger'::regtype`
+	conn, err := pgx.Connect(t.Context(), pgtest.New(t).URL)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, conn.Close(t.Context())) }()
+	_, err = conn.Exec(t.Context(), `SET search_path = pg_catalog`)
+	require.NoError(t, err)
+	rows, _ := conn.Query(t.Context(), q)
+	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	require.NoError(t, err)
+	return lines
+}
