@@ -93,8 +93,10 @@ func (c chapters) texts() ([]text, error) {
 			return nil, err
 		}
 		sum := sha256.Sum256(content)
-		list = append(list, text{version: version, file: e.Name(), sha256: hex.EncodeToString(sum[:]),
-			breaks: version <= Baseline || hasLine(content, breaksMark), alone: hasLine(content, "-- +goose NO TRANSACTION")})
+		list = append(list, text{
+			version: version, file: e.Name(), sha256: hex.EncodeToString(sum[:]),
+			breaks: version <= Baseline || hasLine(content, breaksMark), alone: hasLine(content, "-- +goose NO TRANSACTION"),
+		})
 	}
 	return list, nil
 }
