@@ -36,6 +36,7 @@ KUBECONFORM   := $(TOOLBIN)/kubeconform-$(call pinned,github.com/yannh/kubeconfo
 KUBERNETES          := $(patsubst v0.%,v1.%,$(call pinned,k8s.io/api))
 PROMETHEUS_OPERATOR := v0.85.0
 CHART_SCHEMAS       := $(CACHE)/daybook/chart-schemas/$(KUBERNETES)-$(PROMETHEUS_OPERATOR)
+HUGO          := $(TOOLBIN)/hugo-$(call pinned,github.com/gohugoio/hugo)
 
 .PHONY: help
 help: ## list the targets
@@ -137,6 +138,15 @@ chart: $(HELM) ## pack the Helm chart into bin/: VERSION=v1.2.3
 .PHONY: test-moving
 test-moving: ## move jobs over from River, graphile-worker and pg-boss by the statements of docs/from-*.md
 	go test -C bench -count=1 ./moving/...
+
+# Not in CI: Hugo takes minutes to build. bin/site may be a checkout of what is published: the versions in it stay.
+SITE = $(or $(VERSION),main)
+.PHONY: site
+site: $(HUGO) ## build the documentation as a site into bin/site, and check its links: VERSION=v0.1.0
+	@cd site && npm ci --silent --ignore-scripts --no-audit --no-fund
+	@cd site && HUGO_PARAMS_VERSION='$(SITE)' $(HUGO) --quiet --panicOnWarning --noBuildLock --cleanDestinationDir --destination '$(CURDIR)/bin/site/$(SITE)'
+	@go run ./internal/dev/site bin/site '$(SITE)'
+	@echo "bin/site/index.html"
 
 # Not in CI, which has one version: before a release, and after a change of SQL that depends on the version. By default the packages whose tests depend on what
 # PostgreSQL does; PKG=./... runs all.
@@ -248,4 +258,10 @@ $(CHART_SCHEMAS):
 	@rm -rf $@.new
 	go run -C tools/chart ./schemas $@.new "$(call folder_of,k8s.io/kubernetes@$(KUBERNETES))" \
 		"$(call folder_of,github.com/prometheus-operator/prometheus-operator@$(PROMETHEUS_OPERATOR))"
+	mv $@.new $@
+
+$(HUGO):
+	@echo "Building Hugo; this takes about 3 minutes, once."
+	@mkdir -p $(TOOLBIN)
+	CGO_ENABLED=0 go build -C tools/hugo -o $@.new github.com/gohugoio/hugo
 	mv $@.new $@
