@@ -37,6 +37,8 @@ KUBERNETES          := $(patsubst v0.%,v1.%,$(call pinned,k8s.io/api))
 PROMETHEUS_OPERATOR := v0.85.0
 CHART_SCHEMAS       := $(CACHE)/daybook/chart-schemas/$(KUBERNETES)-$(PROMETHEUS_OPERATOR)
 HUGO          := $(TOOLBIN)/hugo-$(call pinned,github.com/gohugoio/hugo)
+GORELEASER    := $(TOOLBIN)/goreleaser-$(call pinned,github.com/goreleaser/goreleaser/v2)
+CYCLONEDX     := $(TOOLBIN)/cyclonedx-gomod-$(call pinned,github.com/CycloneDX/cyclonedx-gomod)
 
 .PHONY: help
 help: ## list the targets
@@ -216,6 +218,16 @@ bench-smoke: ## a short run of every scenario that can be short
 tools: $(GOLANGCI) $(WORKFLOWCHECK) ## build the Temporal CLI and the linters into the user's cache
 	go run ./internal/dev/devstack/temporalcli
 
+# What it builds is what a release has (.goreleaser.yaml); nothing is published. ARGS='--single-target' builds for this platform alone.
+.PHONY: release-snapshot
+release-snapshot: $(GORELEASER) $(CYCLONEDX) ## build a release into bin/release: programs, archives, packages, checksums, SBOMs
+	@ln -sf $(notdir $(CYCLONEDX)) $(TOOLBIN)/cyclonedx-gomod
+	PATH="$(TOOLBIN):$$PATH" $(GORELEASER) release --snapshot --clean $(ARGS)
+
+.PHONY: release-check
+release-check: ## check what a release consists of, from a clean clone: SHORT=1 leaves out what needs minutes
+	scripts/release-check.sh $(if $(filter 1,$(SHORT)),--short)
+
 .PHONY: clean
 clean: ## remove what make built in the checkout
 	rm -rf bin migrations/schema.sql.new api.txt.new
@@ -264,4 +276,15 @@ $(HUGO):
 	@echo "Building Hugo; this takes about 3 minutes, once."
 	@mkdir -p $(TOOLBIN)
 	CGO_ENABLED=0 go build -C tools/hugo -o $@.new github.com/gohugoio/hugo
+	mv $@.new $@
+
+$(GORELEASER):
+	@echo "Building goreleaser; this takes about 5 minutes, once."
+	@mkdir -p $(TOOLBIN)
+	go build -C tools/release -trimpath -ldflags '-s -w' -o $@.new github.com/goreleaser/goreleaser/v2
+	mv $@.new $@
+
+$(CYCLONEDX):
+	@mkdir -p $(TOOLBIN)
+	go build -C tools/release -o $@.new github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod
 	mv $@.new $@
