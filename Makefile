@@ -103,7 +103,7 @@ api-check: ## fail when api.txt is not what the code exports
 .PHONY: keep
 keep: ## write what users rely on of the release that is being made into testdata/
 	go test -count=1 ./internal/store -run '^TestStatementsFitTheSchema$$' -keep
-	go test -count=1 ./cmd/daybook -run '^TestWhatOthersRelyOn$$' -keep
+	go test -count=1 ./cmd/daybook -run '^(TestWhatOthersRelyOn|TestUpgradeOfAReleaseUnderLoad)$$' -keep
 
 .PHONY: client
 client: ## write the types of the TypeScript client anew from the HTTP API

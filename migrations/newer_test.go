@@ -86,6 +86,34 @@ func TestUpHoldsNothingUpWhileItWaits(t *testing.T) {
 	require.NoError(t, <-done)
 }
 
+// A transaction that has a table, and then wants one that the migration has changed before it came to
+// the first, goes on: the migration gives way, and comes again.
+func TestUpGivesWayToATransactionThatWantsBothTables(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	tx, err := db.Pool.Begin(t.Context())
+	require.NoError(t, err)
+	_, err = tx.Exec(t.Context(), `SELECT FROM daybook.documents`)
+	require.NoError(t, err)
+
+	done := make(chan error, 1)
+	go func() {
+		done <- migrations.Shipped(map[string]string{"00099_later.sql": `-- +goose Up
+ALTER TABLE daybook.jobs ADD COLUMN later text;
+ALTER TABLE daybook.documents ADD COLUMN later text;
+`}).Up(t.Context(), db.URL)
+	}()
+	const waits = `SELECT EXISTS (SELECT FROM pg_locks WHERE relation = 'daybook.documents'::regclass AND NOT granted)`
+	require.Eventually(t, func() bool {
+		var waiting bool
+		return db.Pool.QueryRow(t.Context(), waits).Scan(&waiting) == nil && waiting
+	}, time.Minute, 10*time.Millisecond)
+	_, err = tx.Exec(t.Context(), `SELECT FROM daybook.jobs`)
+	require.NoError(t, err)
+	require.NoError(t, tx.Commit(t.Context()))
+	require.NoError(t, <-done)
+}
+
 func TestDownRefusesToDeleteData(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
