@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
 
 	"github.com/daybook-dev/daybook/failure"
 	"github.com/daybook-dev/daybook/internal/dev/devstack/temporaltest"
@@ -121,7 +122,8 @@ func TestRefused(t *testing.T) {
 	assert.NoDirExists(t, dir)
 }
 
-// TestVersionsAreDaybooks: the language version and the servers' images are those of this checkout.
+// TestVersionsAreDaybooks: the language version, the images and the servers' settings are those of
+// this checkout.
 func TestVersionsAreDaybooks(t *testing.T) {
 	t.Parallel()
 	read := func(path string) string {
@@ -137,6 +139,18 @@ func TestVersionsAreDaybooks(t *testing.T) {
 		require.NotEmpty(t, found, name)
 		for _, image := range found {
 			assert.Contains(t, theirs, image, name)
+		}
+	}
+	type service = map[string]any
+	var ours, theirs struct{ Services map[string]service }
+	require.NoError(t, yaml.Unmarshal([]byte(read(filepath.Join(root, "docker-compose.yml"))), &ours))
+	require.NoError(t, yaml.Unmarshal([]byte(read("app/docker-compose.yml")), &theirs))
+	for server, settings := range map[string][]string{
+		"postgres": {"healthcheck", "volumes"}, "temporal": {"command", "healthcheck", "volumes"},
+	} {
+		for _, setting := range settings {
+			require.NotEmpty(t, ours.Services[server][setting], "%s of %s", setting, server)
+			assert.Equal(t, ours.Services[server][setting], theirs.Services[server][setting], "%s of %s", setting, server)
 		}
 	}
 }

@@ -41,9 +41,12 @@ func run(ctx context.Context, args []string, log *slog.Logger) error {
 		return err
 	}
 	defer pool.Close()
+	if err := setUp(ctx, pool, url); err != nil {
+		return err
+	}
 	switch {
 	case len(args) == 1 && args[0] == "work":
-		return work(ctx, pool, url, log)
+		return work(ctx, pool, log)
 	case len(args) == 3 && args[0] == "order":
 		cents, err := strconv.ParseInt(args[2], 10, 64)
 		if err != nil {

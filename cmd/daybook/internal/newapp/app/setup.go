@@ -11,10 +11,24 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/lock"
 
 	"github.com/daybook-dev/daybook/admin/books"
+	"github.com/daybook-dev/daybook/migrations"
 	"github.com/daybook-dev/daybook/queue"
 )
+
+// setUp makes what is missing in the database: Daybook's tables, this program's and the books. That
+// takes the rights of the database's owner.
+func setUp(ctx context.Context, pool *pgxpool.Pool, databaseURL string) error {
+	if err := migrations.Up(ctx, databaseURL); err != nil {
+		return err
+	}
+	if err := migrateOrders(ctx, databaseURL); err != nil {
+		return err
+	}
+	return setUpBooks(ctx, pool)
+}
 
 //go:embed migrations/*.sql
 var migrationFiles embed.FS
@@ -28,15 +42,16 @@ func migrateOrders(ctx context.Context, databaseURL string) (err error) {
 	}
 	db := stdlib.OpenDB(*config)
 	defer func() { err = errors.Join(err, db.Close()) }()
-	if _, err := db.ExecContext(ctx, `CREATE SCHEMA IF NOT EXISTS app`); err != nil {
-		return fmt.Errorf("create schema app: %w", err)
-	}
 	files, err := fs.Sub(migrationFiles, "migrations")
 	if err != nil {
 		return err
 	}
-	p, err := goose.NewProvider(goose.DialectPostgres, db, files, goose.WithTableName("app.migrations"),
-		goose.WithDisableGlobalRegistry(true))
+	locker, err := lock.NewPostgresSessionLocker() // several of this program may start at once
+	if err != nil {
+		return err
+	}
+	p, err := goose.NewProvider(goose.DialectPostgres, db, files, goose.WithTableName("public.app_migrations"),
+		goose.WithDisableGlobalRegistry(true), goose.WithSessionLocker(locker))
 	if err != nil {
 		return err
 	}

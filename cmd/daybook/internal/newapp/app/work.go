@@ -12,24 +12,13 @@ import (
 	sdklog "go.temporal.io/sdk/log"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/daybook-dev/daybook/migrations"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/workers"
 	"github.com/daybook-dev/daybook/workflows"
 )
 
-// work makes what is missing in the database, and works both queues until ctx ends: it posts
-// orders and runs the handlers of jobs.
-func work(ctx context.Context, pool *pgxpool.Pool, url string, log *slog.Logger) error {
-	if err := migrations.Up(ctx, url); err != nil {
-		return err
-	}
-	if err := migrateOrders(ctx, url); err != nil {
-		return err
-	}
-	if err := setUpBooks(ctx, pool); err != nil {
-		return err
-	}
+// work works both queues until ctx ends: it posts orders and runs the handlers of jobs.
+func work(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger) error {
 	options, err := envconfig.LoadDefaultClientOptions() // TEMPORAL_ADDRESS and the like
 	if err != nil {
 		return err

@@ -1,4 +1,6 @@
 -- +goose Up
+CREATE SCHEMA app;
+
 CREATE TABLE app.orders (
     id           bigint      GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     org_id       text        NOT NULL,
@@ -17,4 +19,4 @@ CREATE TABLE app.receipts (
 );
 
 -- +goose Down
-DROP TABLE app.receipts, app.orders;
+DROP SCHEMA app CASCADE;
