@@ -36,6 +36,9 @@ KUBECONFORM   := $(TOOLBIN)/kubeconform-$(call pinned,github.com/yannh/kubeconfo
 KUBERNETES          := $(patsubst v0.%,v1.%,$(call pinned,k8s.io/api))
 PROMETHEUS_OPERATOR := v0.85.0
 CHART_SCHEMAS       := $(CACHE)/daybook/chart-schemas/$(KUBERNETES)-$(PROMETHEUS_OPERATOR)
+HUGO          := $(TOOLBIN)/hugo-$(call pinned,github.com/gohugoio/hugo)
+GORELEASER    := $(TOOLBIN)/goreleaser-$(call pinned,github.com/goreleaser/goreleaser/v2)
+CYCLONEDX     := $(TOOLBIN)/cyclonedx-gomod-$(call pinned,github.com/CycloneDX/cyclonedx-gomod)
 
 .PHONY: help
 help: ## list the targets
@@ -138,6 +141,15 @@ chart: $(HELM) ## pack the Helm chart into bin/: VERSION=v1.2.3
 test-moving: ## move jobs over from River, graphile-worker and pg-boss by the statements of docs/from-*.md
 	go test -C bench -count=1 ./moving/...
 
+# Not in CI: Hugo takes minutes to build. bin/site may be a checkout of what is published: the versions in it stay.
+SITE = $(or $(VERSION),main)
+.PHONY: site
+site: $(HUGO) ## build the documentation as a site into bin/site, and check its links: VERSION=v0.1.0
+	@cd site && npm ci --silent --ignore-scripts --no-audit --no-fund
+	@cd site && HUGO_PARAMS_VERSION='$(SITE)' $(HUGO) --quiet --panicOnWarning --noBuildLock --cleanDestinationDir --destination '$(CURDIR)/bin/site/$(SITE)'
+	@go run ./internal/dev/site bin/site '$(SITE)'
+	@echo "bin/site/index.html"
+
 # Not in CI, which has one version: before a release, and after a change of SQL that depends on the version. By default the packages whose tests depend on what
 # PostgreSQL does; PKG=./... runs all.
 POSTGRES ?= 14 15 16 17 18
@@ -206,6 +218,16 @@ bench-smoke: ## a short run of every scenario that can be short
 tools: $(GOLANGCI) $(WORKFLOWCHECK) ## build the Temporal CLI and the linters into the user's cache
 	go run ./internal/dev/devstack/temporalcli
 
+# What it builds is what a release has (.goreleaser.yaml); nothing is published. ARGS='--single-target' builds for this platform alone.
+.PHONY: release-snapshot
+release-snapshot: $(GORELEASER) $(CYCLONEDX) ## build a release into bin/release: programs, archives, packages, checksums, SBOMs
+	@ln -sf $(notdir $(CYCLONEDX)) $(TOOLBIN)/cyclonedx-gomod
+	PATH="$(TOOLBIN):$$PATH" $(GORELEASER) release --snapshot --clean $(ARGS)
+
+.PHONY: release-check
+release-check: ## check what a release consists of, from a clean clone: SHORT=1 leaves out what needs minutes
+	scripts/release-check.sh $(if $(filter 1,$(SHORT)),--short)
+
 .PHONY: clean
 clean: ## remove what make built in the checkout
 	rm -rf bin migrations/schema.sql.new api.txt.new
@@ -248,4 +270,21 @@ $(CHART_SCHEMAS):
 	@rm -rf $@.new
 	go run -C tools/chart ./schemas $@.new "$(call folder_of,k8s.io/kubernetes@$(KUBERNETES))" \
 		"$(call folder_of,github.com/prometheus-operator/prometheus-operator@$(PROMETHEUS_OPERATOR))"
+	mv $@.new $@
+
+$(HUGO):
+	@echo "Building Hugo; this takes about 3 minutes, once."
+	@mkdir -p $(TOOLBIN)
+	CGO_ENABLED=0 go build -C tools/hugo -o $@.new github.com/gohugoio/hugo
+	mv $@.new $@
+
+$(GORELEASER):
+	@echo "Building goreleaser; this takes about 5 minutes, once."
+	@mkdir -p $(TOOLBIN)
+	go build -C tools/release -trimpath -ldflags '-s -w' -o $@.new github.com/goreleaser/goreleaser/v2
+	mv $@.new $@
+
+$(CYCLONEDX):
+	@mkdir -p $(TOOLBIN)
+	go build -C tools/release -o $@.new github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod
 	mv $@.new $@

@@ -273,6 +273,10 @@ func verifyNewer(ctx context.Context, db Querier, want, have int64) error {
 	return nil
 }
 
+// Newest returns the number of the newest migration of this build, which is the schema that it
+// needs. An error means that the build is broken.
+func Newest() (int64, error) { return shipped.newest() }
+
 func (c chapters) newest() (int64, error) {
 	list, err := c.texts()
 	var last int64
