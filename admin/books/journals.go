@@ -136,7 +136,7 @@ func newJournal(ctx context.Context, tx pgx.Tx, org string, j *Journal) (*models
 	if j.Currency == "" && len(j.Entries) > 0 && j.Entries[0].Currency == "" {
 		var err error
 		if j.Currency, _, err = ledgerdb.OwnCurrency(ctx, tx, org); err != nil {
-			return nil, none, err
+			return nil, err
 		}
 	}
 	d, err := j.document(org)
