@@ -30,6 +30,14 @@ GOLANGCI      := $(TOOLBIN)/golangci-lint-$(call pinned,github.com/golangci/gola
 WORKFLOWCHECK := $(TOOLBIN)/workflowcheck-$(call pinned,go.temporal.io/sdk/contrib/tools/workflowcheck)
 SQLC          := $(TOOLBIN)/sqlc-$(call pinned,github.com/sqlc-dev/sqlc)
 GOVULNCHECK   := $(TOOLBIN)/govulncheck-$(call pinned,golang.org/x/vuln)
+HELM          := $(TOOLBIN)/helm-$(call pinned,helm.sh/helm/v3)
+HELM_UNITTEST := $(TOOLBIN)/helm-unittest-$(call pinned,github.com/helm-unittest/helm-unittest)
+KUBECONFORM   := $(TOOLBIN)/kubeconform-$(call pinned,github.com/yannh/kubeconform)
+# The schemas of Kubernetes are those of the version that Helm's libraries are made for.
+KUBERNETES          := $(patsubst v0.%,v1.%,$(call pinned,k8s.io/api))
+PROMETHEUS_OPERATOR := v0.85.0
+CHART_SCHEMAS       := $(CACHE)/daybook/chart-schemas/$(KUBERNETES)-$(PROMETHEUS_OPERATOR)
+HUGO          := $(TOOLBIN)/hugo-$(call pinned,github.com/gohugoio/hugo)
 
 .PHONY: help
 help: ## list the targets
@@ -128,9 +136,31 @@ test-alerts: ## check the Prometheus rules of deploy/, and that each alert fires
 	scripts/prometheus.sh promtool check config deploy/compose/prometheus.yml
 	scripts/prometheus.sh promtool test rules $(wildcard deploy/prometheus/tests/*.yml)
 
+CHART := deploy/helm/daybook
+.PHONY: test-chart
+test-chart: $(HELM) $(HELM_UNITTEST) $(KUBECONFORM) $(CHART_SCHEMAS) ## lint the Helm chart, test it, and check what it renders against Kubernetes' schemas
+	$(foreach values,$(wildcard $(CHART)/ci/*.yaml),$(HELM) lint --strict --quiet --values $(values) $(CHART) &&) true
+	$(HELM_UNITTEST) $(CHART)
+	$(foreach values,$(wildcard $(CHART)/ci/*.yaml),$(HELM) template daybook $(CHART) --namespace books --kube-version $(KUBERNETES) --values $(values) | \
+		$(KUBECONFORM) -strict -summary -schema-location '$(CHART_SCHEMAS)/{{.ResourceKind}}{{.KindSuffix}}.json' &&) true
+	HELM=$(HELM) go test -C tools/chart -count=1 ./...
+
+.PHONY: chart
+chart: $(HELM) ## pack the Helm chart into bin/: VERSION=v1.2.3
+	$(HELM) package $(CHART) --destination bin $(if $(VERSION),--version $(VERSION:v%=%) --app-version $(VERSION:v%=%))
+
 .PHONY: test-moving
 test-moving: ## move jobs over from River, graphile-worker and pg-boss by the statements of docs/from-*.md
 	go test -C bench -count=1 ./moving/...
+
+# Not in CI: Hugo takes minutes to build. bin/site may be a checkout of what is published: the versions in it stay.
+SITE = $(or $(VERSION),main)
+.PHONY: site
+site: $(HUGO) ## build the documentation as a site into bin/site, and check its links: VERSION=v0.1.0
+	@cd site && npm ci --silent --ignore-scripts --no-audit --no-fund
+	@cd site && HUGO_PARAMS_VERSION='$(SITE)' $(HUGO) --quiet --panicOnWarning --noBuildLock --cleanDestinationDir --destination '$(CURDIR)/bin/site/$(SITE)'
+	@go run ./internal/dev/site bin/site '$(SITE)'
+	@echo "bin/site/index.html"
 
 # Not in CI, which has one version: before a release, and after a change of SQL that depends on the version. By default the packages whose tests depend on what
 # PostgreSQL does; PKG=./... runs all.
@@ -224,4 +254,33 @@ $(SQLC):
 	@echo "Building sqlc; this takes about 2 minutes, once."
 	@mkdir -p $(TOOLBIN)
 	CGO_ENABLED=0 go build -C tools/sqlc -o $@.new github.com/sqlc-dev/sqlc/cmd/sqlc
+	mv $@.new $@
+
+$(HELM):
+	@echo "Building helm; this takes about 2 minutes, once."
+	@mkdir -p $(TOOLBIN)
+	CGO_ENABLED=0 go build -C tools/chart -o $@.new helm.sh/helm/v3/cmd/helm
+	mv $@.new $@
+
+$(HELM_UNITTEST):
+	@mkdir -p $(TOOLBIN)
+	CGO_ENABLED=0 go build -C tools/chart -o $@.new github.com/helm-unittest/helm-unittest/cmd/helm-unittest
+	mv $@.new $@
+
+$(KUBECONFORM):
+	@mkdir -p $(TOOLBIN)
+	CGO_ENABLED=0 go build -C tools/chart -o $@.new github.com/yannh/kubeconform/cmd/kubeconform
+	mv $@.new $@
+
+folder_of = $$(go mod download -json $(1) | awk -F '"' '$$2 == "Dir" { print $$4 }')
+$(CHART_SCHEMAS):
+	@rm -rf $@.new
+	go run -C tools/chart ./schemas $@.new "$(call folder_of,k8s.io/kubernetes@$(KUBERNETES))" \
+		"$(call folder_of,github.com/prometheus-operator/prometheus-operator@$(PROMETHEUS_OPERATOR))"
+	mv $@.new $@
+
+$(HUGO):
+	@echo "Building Hugo; this takes about 3 minutes, once."
+	@mkdir -p $(TOOLBIN)
+	CGO_ENABLED=0 go build -C tools/hugo -o $@.new github.com/gohugoio/hugo
 	mv $@.new $@

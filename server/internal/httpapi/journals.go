@@ -32,7 +32,7 @@ func (s *server) journals() {
 			exampleKey: `{"date": "2026-03-31", "reason": "Accrued rent", "entries": [{"account": "6310", "amountMinor": 50000}, {"account": "3500", "amountMinor": -50000}], "currency": "EUR"}`,
 			actionKey:  "journals.put",
 		},
-	}, s.putJournal, http.StatusNotFound)
+	}, s.putJournal, http.StatusNotFound, http.StatusConflict)
 	operation(s, tokens.ScopeOperate, huma.Operation{
 		OperationID: "deleteJournal", Method: http.MethodDelete, Path: "/api/journals/{documentId}", Tags: []string{tagLedger},
 		Summary:  "Delete a journal: a worker reverses what is posted of it",
@@ -77,8 +77,8 @@ type journalEntryInput struct {
 }
 
 type putJournalInput struct {
-	OrgID string `query:"orgId" maxLength:"255" doc:"The organization; default that of the token"`
-	Body  struct {
+	Body struct {
+		OrgID        string              `json:"orgId,omitempty" maxLength:"255" doc:"The organization; default that of the token"`
 		ID           string              `json:"id,omitempty" maxLength:"240" doc:"Names the journal, so that the same request again changes nothing; default an id of its own"`
 		Date         string              `json:"date" format:"date" doc:"The day on which it is posted"`
 		Reason       string              `json:"reason" minLength:"1" maxLength:"2000" doc:"Why it is posted"`
@@ -97,11 +97,11 @@ type journalChangeOutput struct {
 }
 
 func (s *server) putJournal(ctx context.Context, in *putJournalInput) (*journalChangeOutput, error) {
-	org, err := s.organization(ctx, in.OrgID)
+	b := &in.Body
+	org, err := s.organizationOf(ctx, b.OrgID)
 	if err != nil {
 		return nil, err
 	}
-	b := &in.Body
 	date, err := day("body.date", b.Date)
 	if err != nil {
 		return nil, err
@@ -142,7 +142,7 @@ func (s *server) deleteJournal(ctx context.Context, in *deleteJournalInput) (*jo
 // posted.
 func journalChanged(c books.JournalChange, err error) (*journalChangeOutput, error) {
 	if wrong, ok := errors.AsType[*models.JobError](err); ok {
-		p := newProblem(failure.InvalidDocument, err.Error())
+		p := newProblem(failure.Of(err), err.Error())
 		p.Errors = []ProblemPart{{Location: "body.entries", Message: wrong.Message, Code: string(wrong.Code)}}
 		return nil, p
 	}

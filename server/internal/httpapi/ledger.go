@@ -40,7 +40,16 @@ func (s *server) ledger() {
 
 // organization returns the organization that a request about the ledger is about; it must be known.
 func (s *server) organization(ctx context.Context, org string) (string, error) {
-	org, err := caller(ctx).reachOne(org, "query.orgId")
+	return s.organizationAt(ctx, org, "query.orgId")
+}
+
+// organizationOf is organization of a request that names it in its body.
+func (s *server) organizationOf(ctx context.Context, org string) (string, error) {
+	return s.organizationAt(ctx, org, "body.orgId")
+}
+
+func (s *server) organizationAt(ctx context.Context, org, location string) (string, error) {
+	org, err := caller(ctx).reachOne(org, location)
 	if err != nil {
 		return "", err
 	}

@@ -52,7 +52,7 @@ func (s *server) statements() {
 		Description: "Writes the journal year-end:YEAR, dated on the year's last day, which must be open; a worker posts it. A second " +
 			"request writes what has changed since. With undo the document is deleted, and a worker reverses what is posted.",
 		Metadata: map[string]any{exampleKey: `{"to": "2900"}`, actionKey: "years.close"},
-	}, s.closeYear, http.StatusNotFound)
+	}, s.closeYear, http.StatusNotFound, http.StatusConflict)
 }
 
 // StatementInput says what a statement counts.
@@ -203,11 +203,11 @@ func (s *server) getStatementFile(ctx context.Context, in *statementFileInput) (
 }
 
 type closeYearInput struct {
-	Year  int    `path:"year" minimum:"1900" maximum:"2999"`
-	OrgID string `query:"orgId" maxLength:"255" doc:"The organization; default that of the token"`
-	Body  struct {
-		To   string `json:"to,omitempty" maxLength:"64" doc:"The account of equity; required unless undo is set"`
-		Undo bool   `json:"undo,omitempty" doc:"Take the close back"`
+	Year int `path:"year" minimum:"1900" maximum:"2999"`
+	Body struct {
+		OrgID string `json:"orgId,omitempty" maxLength:"255" doc:"The organization; default that of the token"`
+		To    string `json:"to,omitempty" maxLength:"64" doc:"The account of equity; required unless undo is set"`
+		Undo  bool   `json:"undo,omitempty" doc:"Take the close back"`
 	}
 }
 
@@ -216,7 +216,7 @@ type closeYearOutput struct {
 }
 
 func (s *server) closeYear(ctx context.Context, in *closeYearInput) (*closeYearOutput, error) {
-	org, err := s.organization(ctx, in.OrgID)
+	org, err := s.organizationOf(ctx, in.Body.OrgID)
 	if err != nil {
 		return nil, err
 	}

@@ -73,4 +73,7 @@ VALUES (1, 1, 'acme', '1000', 'debit', 1190, 'EUR'), (1, 2, 'acme', '4400', 'cre
 	b.send(operator, http.MethodPost, path, object{"undo": true}).into(t, &year)
 	assert.Equal(t, "deleted", year.Result)
 	assert.Equal(t, http.StatusUnprocessableEntity, b.send(operator, http.MethodPost, path, object{"to": "1000"}).status)
+	assert.Equal(t, http.StatusUnprocessableEntity, b.send(b.everything, http.MethodPost, path, object{"undo": true}).status)
+	assert.Equal(t, http.StatusOK, b.send(b.everything, http.MethodPost, path, object{"orgId": "acme", "undo": true}).status)
+	assert.Equal(t, "DIMENSION_NOT_FOUND", b.send(acme, http.MethodGet, "/api/statements/balance?by=Cost", nil).code())
 }
