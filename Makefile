@@ -29,6 +29,7 @@ pinned = $(shell awk '$$1 == "$(1)" && $$2 ~ /^v/ { print $$2 }' tools/*/go.mod)
 GOLANGCI      := $(TOOLBIN)/golangci-lint-$(call pinned,github.com/golangci/golangci-lint/v2)
 WORKFLOWCHECK := $(TOOLBIN)/workflowcheck-$(call pinned,go.temporal.io/sdk/contrib/tools/workflowcheck)
 SQLC          := $(TOOLBIN)/sqlc-$(call pinned,github.com/sqlc-dev/sqlc)
+GOVULNCHECK   := $(TOOLBIN)/govulncheck-$(call pinned,golang.org/x/vuln)
 HELM          := $(TOOLBIN)/helm-$(call pinned,helm.sh/helm/v3)
 HELM_UNITTEST := $(TOOLBIN)/helm-unittest-$(call pinned,github.com/helm-unittest/helm-unittest)
 KUBECONFORM   := $(TOOLBIN)/kubeconform-$(call pinned,github.com/yannh/kubeconform)
@@ -109,6 +110,19 @@ keep: ## write what users rely on of the release that is being made into testdat
 client: ## write the types of the TypeScript client anew from the HTTP API
 	@trap 'rm -f clients/typescript/openapi.json' EXIT; go run ./cmd/daybook openapi > clients/typescript/openapi.json && \
 	(cd clients/typescript && npm ci --ignore-scripts --no-audit --no-fund && npx openapi-typescript openapi.json -o src/schema.ts)
+
+.PHONY: licences
+licences: ## fail when the program links a library whose licence is not permissive
+	@go run -C tools/security ./licences -C ../.. ./cmd/daybook
+
+.PHONY: third-party
+third-party: ## write bin/THIRD_PARTY_LICENSES, which belongs with the program
+	@go run -C tools/security ./licences -C ../.. -write ../../bin/THIRD_PARTY_LICENSES ./cmd/daybook
+
+# Not in CI: what it finds depends on the day.
+.PHONY: vulncheck
+vulncheck: $(GOVULNCHECK) ## ask for known holes that the program reaches
+	@scripts/vulncheck.sh $(GOVULNCHECK) ./cmd/daybook
 
 .PHONY: sqlc
 sqlc: $(SQLC) ## write examples/sqlc/db anew from its queries
@@ -241,6 +255,11 @@ $(GOLANGCI):
 $(WORKFLOWCHECK):
 	@mkdir -p $(TOOLBIN)
 	go build -C tools/lint -o $@.new go.temporal.io/sdk/contrib/tools/workflowcheck
+	mv $@.new $@
+
+$(GOVULNCHECK):
+	@mkdir -p $(TOOLBIN)
+	go build -C tools/security -o $@.new golang.org/x/vuln/cmd/govulncheck
 	mv $@.new $@
 
 $(SQLC):
