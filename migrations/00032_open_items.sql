@@ -25,6 +25,33 @@ COMMENT ON COLUMN daybook.reconciled.matched_by IS
     'hand: a person; reference: a document refers to another; number: a payment names a document''s number, and the amount is equal; amount: the counterparty and the amount are equal';
 COMMENT ON COLUMN daybook.reconciled.actor IS 'Who put the document into the group';
 
+-- What is open at the end of closed days, so that what is open later need not read what was posted
+-- until then. A row is kept of each document that is open then by itself, or is in a group that is.
+-- Of the documents of a group, and of each that is in none, the rows add up to what was posted until
+-- then, whatever was put together since. Only the functions of this chapter write them.
+CREATE TABLE daybook.closed_item_days (
+    org_id   text COLLATE "C" NOT NULL,
+    last_day date NOT NULL,
+    accounts text[] COLLATE "C" NOT NULL,
+    kept_at  timestamptz NOT NULL DEFAULT clock_timestamp(),
+    PRIMARY KEY (org_id, last_day)
+);
+COMMENT ON TABLE daybook.closed_item_days IS 'Days at whose end, with all days before them closed, it is kept what is open';
+COMMENT ON COLUMN daybook.closed_item_days.accounts IS 'The accounts that had open items: closed_items has those of these';
+
+CREATE TABLE daybook.closed_items (
+    org_id       text COLLATE "C" NOT NULL,
+    last_day     date NOT NULL,
+    document_id  text COLLATE "C" NOT NULL,
+    account_code text COLLATE "C" NOT NULL,
+    currency     text NOT NULL,
+    amount       numeric NOT NULL,
+    PRIMARY KEY (org_id, last_day, document_id, account_code, currency),
+    FOREIGN KEY (org_id, last_day) REFERENCES daybook.closed_item_days ON DELETE CASCADE
+);
+CREATE INDEX closed_items_document ON daybook.closed_items (org_id, document_id);
+COMMENT ON TABLE daybook.closed_items IS 'What documents that were open at the end of a closed day had posted until then, debits less credits, in minor units';
+
 -- What a currency was worth in the organization's own one. A day without a rate has that of the
 -- latest day before it.
 CREATE TABLE daybook.rates (
@@ -137,81 +164,122 @@ CREATE TRIGGER open_item_removed AFTER DELETE ON daybook.documents
 CREATE TRIGGER open_item_deleted AFTER UPDATE OF deleted_at ON daybook.documents
     FOR EACH ROW WHEN (OLD.deleted_at IS NULL AND NEW.deleted_at IS NOT NULL AND OLD.id LIKE 'opening:%') EXECUTE FUNCTION daybook.open_item_ends();
 
+-- The codes of the accounts that have open items.
+CREATE FUNCTION daybook.item_accounts(org_id text) RETURNS text[]
+    LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT coalesce(array_agg(a.code ORDER BY a.code), '{}') FROM daybook.accounts a
+     WHERE a.org_id = item_accounts.org_id AND a.role IN ('receivable', 'payable', 'advance')
+$$;
+
+-- What is not zero of each group, and of each document that is in none, by what was posted until a day
+-- (null: all). Of closed days, the items that are kept are read. Impacts that were made one after the
+-- other have ids beside each other: the bounds of the ids let PostgreSQL read their entries as one
+-- range. Without more memory than its default the sums of a million documents would go through files,
+-- and without amounts of one type no more than one process would add them up.
+CREATE FUNCTION daybook.open_units(org_id text, until date, accounts text[])
+    RETURNS TABLE (group_id bigint, document_id text, account_code text, currency text, amount numeric)
+    LANGUAGE plpgsql STABLE ROWS 10000 SET search_path = pg_catalog, pg_temp
+    SET plan_cache_mode = force_custom_plan SET jit = off SET random_page_cost = 1.1 SET work_mem = '64MB'
+AS $$
+#variable_conflict use_column
+DECLARE
+    _org   CONSTANT text := open_units.org_id;
+    _until CONSTANT date := coalesce(open_units.until, 'infinity');
+    _kept  CONSTANT date := coalesce((SELECT max(k.last_day) FROM daybook.closed_item_days k
+                                       WHERE k.org_id = _org AND k.last_day <= _until AND k.accounts @> open_units.accounts), '-infinity');
+    _first bigint;
+    _last  bigint;
+BEGIN
+    SELECT min(i.id + 0), max(i.id + 0) INTO _first, _last
+      FROM daybook.impacts i WHERE i.org_id = _org AND i.posting_date > _kept AND i.posting_date <= _until;
+    RETURN QUERY
+    SELECT r.group_id, CASE WHEN r.group_id IS NULL THEN x.document_id END, x.account_code, x.currency, sum(x.amount)
+      FROM (SELECT k.document_id, k.account_code, k.currency, k.amount
+              FROM daybook.closed_items k WHERE k.org_id = _org AND k.last_day = _kept AND k.account_code = ANY (accounts)
+             UNION ALL
+            SELECT i.document_id, e.account_code, e.currency, (CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END)::numeric
+              FROM daybook.impacts i
+              JOIN daybook.entries e ON e.impact_id = i.id AND e.impact_id BETWEEN _first AND _last AND e.account_code = ANY (accounts)
+             WHERE i.org_id = _org AND i.posting_date > _kept AND i.posting_date <= _until) x
+      LEFT JOIN daybook.reconciled r ON r.org_id = _org AND r.document_id = x.document_id
+     GROUP BY 1, 2, 3, 4
+    HAVING sum(x.amount) <> 0;
+END
+$$;
+
 -- The items of an organization, or of some documents alone, by what was posted until a day (null:
--- all), with what is open of each. In a group, credits pay debits, the oldest first. closed: of some
--- documents, those of which nothing is open as well.
+-- all), with what is open of each. In a group, credits pay debits, the oldest first.
 --
--- Most documents of an organization are in groups of which nothing is open. So the entries are added
--- up by group first, and only what is open then by document. The text of the statement is put
--- together, so that it is planned for the organization and its accounts. Without more memory than
--- PostgreSQL's default the sums of a million documents would go through files. To compile the
--- statement (jit) takes longer than it saves.
+-- Most documents of an organization are in groups of which nothing is open. So amounts are added up by
+-- group first, and only of groups that are open by document.
+CREATE FUNCTION daybook.item_amounts(org_id text, until date, documents text[])
+    RETURNS TABLE (document_id text, account_code text, currency text, day date, amount numeric, open_amount numeric, group_id bigint)
+    LANGUAGE plpgsql STABLE ROWS 10000 SET search_path = pg_catalog, pg_temp
+    SET plan_cache_mode = force_custom_plan SET jit = off SET random_page_cost = 1.1 SET work_mem = '64MB'
+AS $$
+#variable_conflict use_column
+DECLARE
+    _org      CONSTANT text := item_amounts.org_id;
+    _until    CONSTANT date := coalesce(item_amounts.until, 'infinity');
+    _accounts CONSTANT text[] := daybook.item_accounts(_org);
+BEGIN
+    RETURN QUERY
+    WITH units AS MATERIALIZED (
+        SELECT u.* FROM daybook.open_units(_org, _until, _accounts) u WHERE documents IS NULL
+    ), members AS (
+        SELECT d.id FROM unnest(documents) AS d (id)
+         UNION
+        SELECT r.document_id FROM units u JOIN daybook.reconciled r ON r.org_id = _org AND r.group_id = u.group_id
+    ), items AS MATERIALIZED (
+        SELECT r.group_id, m.id AS document_id, e.account_code, e.currency, max(i.document_date) AS day,
+               sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END) AS amount
+          FROM members m
+         CROSS JOIN LATERAL (SELECT * FROM daybook.impacts x WHERE x.org_id = _org AND x.document_id = m.id AND x.posting_date <= _until OFFSET 0) i
+          JOIN daybook.entries e ON e.impact_id = i.id AND e.account_code = ANY (_accounts)
+          LEFT JOIN daybook.reconciled r ON r.org_id = _org AND r.document_id = m.id
+         GROUP BY r.group_id, m.id, e.account_code, e.currency
+        HAVING sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END) <> 0
+    ), shared AS (
+        SELECT s.*, sum(greatest(s.amount, 0)) OVER whole AS debits, sum(greatest(-s.amount, 0)) OVER whole AS credits,
+               coalesce(sum(abs(s.amount)) OVER (PARTITION BY s.group_id, s.account_code, s.currency, sign(s.amount)
+                   ORDER BY s.day, s.document_id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS older
+          FROM items s
+         WHERE s.group_id IS NOT NULL
+        WINDOW whole AS (PARTITION BY s.group_id, s.account_code, s.currency)
+    )
+    SELECT s.document_id, s.account_code, s.currency, s.day, s.amount,
+           CASE WHEN s.amount > 0 THEN s.amount - greatest(0, least(s.amount, s.credits - s.older))
+                ELSE s.amount + greatest(0, least(-s.amount, s.debits - s.older)) END, s.group_id
+      FROM shared s
+     UNION ALL
+    SELECT s.document_id, s.account_code, s.currency, s.day, s.amount, s.amount, NULL FROM items s WHERE s.group_id IS NULL
+     UNION ALL
+    SELECT u.document_id, u.account_code, u.currency, NULL, u.amount, u.amount, NULL FROM units u WHERE u.group_id IS NULL;
+END
+$$;
+
+-- item_amounts with what their documents say. closed: those of which nothing is open as well.
 CREATE FUNCTION daybook.items_until(org_id text, until date, documents text[], closed boolean)
     RETURNS TABLE (
         document_id text, account_code text, currency text, role text, type text, direction text, number text, counterparty text,
         issue_date date, due_date date, amount numeric, open_amount numeric, group_id bigint
     )
-    LANGUAGE plpgsql STABLE ROWS 100000 SET search_path = pg_catalog, pg_temp SET work_mem = '64MB' SET jit = off
-AS $body$
-DECLARE
-    accounts text[] := ARRAY(SELECT a.code FROM daybook.accounts a
-                              WHERE a.org_id = items_until.org_id AND a.role IN ('receivable', 'payable', 'advance'));
-    units    text := $stmt$
-    SELECT r.group_id, CASE WHEN r.group_id IS NULL THEN i.document_id END AS document_id, e.account_code, e.currency,
-           max(i.document_date) AS day, sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END) AS amount
-      FROM daybook.entries e
-      JOIN daybook.impacts i ON i.id = e.impact_id
-      LEFT JOIN daybook.reconciled r ON r.org_id = $1 AND r.document_id = i.document_id
-     WHERE e.org_id = $1 AND e.account_code = ANY ($5) AND i.org_id = $1 AND i.posting_date <= $2
-     GROUP BY 1, 2, 3, 4
-    HAVING sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END) <> 0$stmt$;
-    members  text := 'SELECT DISTINCT r.document_id AS id FROM units u JOIN daybook.reconciled r ON r.org_id = $1 AND r.group_id = u.group_id';
-BEGIN
-    IF documents IS NOT NULL THEN
-        units := $stmt$SELECT NULL::bigint AS group_id, NULL::text AS document_id, ''::text AS account_code, ''::text AS currency, NULL::date AS day, 0::numeric AS amount WHERE false$stmt$;
-        members := 'SELECT id FROM unnest($3) AS u (id)';
-    END IF;
-    RETURN QUERY EXECUTE $stmt$
-WITH units AS MATERIALIZED ($stmt$ || units || $stmt$
-), items AS MATERIALIZED (
-    SELECT r.group_id, m.id AS document_id, e.account_code, e.currency, max(i.document_date) AS day,
-           sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END) AS amount
-      FROM ($stmt$ || members || $stmt$) m
-     CROSS JOIN LATERAL (SELECT * FROM daybook.impacts x WHERE x.org_id = $1 AND x.document_id = m.id AND x.posting_date <= $2 OFFSET 0) i
-      JOIN daybook.entries e ON e.impact_id = i.id AND e.account_code = ANY ($5)
-      LEFT JOIN daybook.reconciled r ON r.org_id = $1 AND r.document_id = m.id
-     GROUP BY r.group_id, m.id, e.account_code, e.currency
-    HAVING sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END) <> 0
-), shared AS (
-    SELECT s.*, sum(greatest(s.amount, 0)) OVER whole AS debits, sum(greatest(-s.amount, 0)) OVER whole AS credits,
-           coalesce(sum(abs(s.amount)) OVER (PARTITION BY s.group_id, s.account_code, s.currency, sign(s.amount)
-               ORDER BY s.day, s.document_id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS older
-      FROM items s
-     WHERE s.group_id IS NOT NULL
-    WINDOW whole AS (PARTITION BY s.group_id, s.account_code, s.currency)
-), opened AS (
-    SELECT s.document_id, s.account_code, s.currency, s.day, s.amount, s.group_id,
-           CASE WHEN s.amount > 0 THEN s.amount - greatest(0, least(s.amount, s.credits - s.older))
-                ELSE s.amount + greatest(0, least(-s.amount, s.debits - s.older)) END AS open_amount
-      FROM shared s
-     UNION ALL
-    SELECT s.document_id, s.account_code, s.currency, s.day, s.amount, NULL, s.amount FROM items s WHERE s.group_id IS NULL
-     UNION ALL
-    SELECT u.document_id, u.account_code, u.currency, u.day, u.amount, NULL, u.amount FROM units u WHERE u.group_id IS NULL
-)
+    LANGUAGE sql STABLE ROWS 10000 SET search_path = pg_catalog, pg_temp SET jit = off
+AS $$
 SELECT o.document_id, o.account_code, o.currency, a.role, coalesce(d.type, ''), coalesce(d.direction, ''), coalesce(d.content ->> 'number', ''),
        coalesce(nullif(d.content ->> 'counterparty', ''),
            CASE WHEN o.group_id IS NOT NULL THEN
                (SELECT min(nullif(x.content ->> 'counterparty', '')) FROM daybook.reconciled r JOIN daybook.documents x ON x.org_id = r.org_id AND x.id = r.document_id
-                 WHERE r.org_id = $1 AND r.group_id = o.group_id) END, ''),
-       coalesce(d.issue_date, o.day), daybook.day_of(d.content ->> 'due_date'), o.amount, o.open_amount, o.group_id
-  FROM opened o
-  JOIN daybook.accounts a ON a.org_id = $1 AND a.code = o.account_code
-  LEFT JOIN LATERAL (SELECT * FROM daybook.documents x WHERE x.org_id = $1 AND x.id = o.document_id OFFSET 0) d ON true
- WHERE $4 OR o.open_amount <> 0
-$stmt$ USING org_id, coalesce(until, date 'infinity'), documents, closed, accounts;
-END
-$body$;
+                 WHERE r.org_id = items_until.org_id AND r.group_id = o.group_id) END, ''),
+       coalesce(d.issue_date, o.day, (SELECT max(i.document_date) FROM daybook.impacts i
+                                       WHERE i.org_id = items_until.org_id AND i.document_id = o.document_id AND (i.posting_date > items_until.until) IS NOT TRUE)),
+       daybook.day_of(d.content ->> 'due_date'), o.amount, o.open_amount, o.group_id
+  FROM daybook.item_amounts(items_until.org_id, items_until.until, documents) o
+  JOIN daybook.accounts a ON a.org_id = items_until.org_id AND a.code = o.account_code
+  LEFT JOIN LATERAL (SELECT * FROM daybook.documents x WHERE x.org_id = items_until.org_id AND x.id = o.document_id OFFSET 0) d ON true
+ WHERE closed OR o.open_amount <> 0
+$$;
 COMMENT ON FUNCTION daybook.items_until IS
     'The items until a day (null: all) of an organization, or of some documents, and what is open of each: debits less credits, in minor units';
 
@@ -256,6 +324,77 @@ BEGIN
     END IF;
 END
 $$;
+
+-- Keeps what is open on the last day until which all days are closed, and removes what is kept of
+-- later days, which are open. The caller holds the organization's configuration, so nothing is posted
+-- on these days before they are opened. An organization that puts nothing together has all its
+-- documents kept each time: so the thirteen latest days are enough.
+CREATE FUNCTION daybook.keep_closed_items(org_id text, closed_days datemultirange) RETURNS void
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    _org      CONSTANT text := keep_closed_items.org_id;
+    _accounts CONSTANT text[] := daybook.item_accounts(_org);
+    _last     CONSTANT date := (SELECT upper(r) - 1 FROM unnest(closed_days) AS r WHERE lower(r) <= date '1900-01-01');
+BEGIN
+    PERFORM pg_advisory_xact_lock(daybook.lock_class('reconciliations'), hashtext(_org));
+    DELETE FROM daybook.closed_item_days k
+     WHERE k.org_id = _org AND (_last IS NULL OR k.last_day > _last OR k.last_day = _last AND NOT k.accounts @> _accounts);
+    IF _last IS NULL OR EXISTS (SELECT FROM daybook.closed_item_days k WHERE k.org_id = _org AND k.last_day = _last) THEN
+        RETURN;
+    END IF;
+    -- In one statement, which does not see the day as one that is kept.
+    WITH day AS (
+        INSERT INTO daybook.closed_item_days (org_id, last_day, accounts) VALUES (_org, _last, _accounts)
+    )
+    INSERT INTO daybook.closed_items (org_id, last_day, document_id, account_code, currency, amount)
+    SELECT _org, _last, i.document_id, i.account_code, i.currency, i.amount FROM daybook.item_amounts(_org, _last, NULL) i;
+    DELETE FROM daybook.closed_item_days k
+     WHERE k.org_id = _org
+       AND k.last_day <= (SELECT x.last_day FROM daybook.closed_item_days x WHERE x.org_id = _org ORDER BY x.last_day DESC OFFSET 13 LIMIT 1);
+END
+$$;
+REVOKE ALL ON FUNCTION daybook.keep_closed_items FROM PUBLIC;
+
+-- Documents that leave a group come back: what each of them, and of those that stay, had on closed
+-- days is kept anew. It runs with the rights of the schema's owner, because no role may write that
+-- otherwise. Groups that move into another one as a whole change no sum.
+CREATE FUNCTION daybook.keep_items_of_parted_groups() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    parted record;
+BEGIN
+    FOR parted IN
+        SELECT m.org_id, array_agg(m.document_id) AS documents
+          FROM (SELECT o.org_id, o.group_id, o.document_id FROM old_rows o
+                 UNION
+                SELECT r.org_id, r.group_id, r.document_id FROM old_rows o JOIN daybook.reconciled r ON r.org_id = o.org_id AND r.group_id = o.group_id) m
+          LEFT JOIN daybook.reconciled r ON r.org_id = m.org_id AND r.document_id = m.document_id
+         GROUP BY m.org_id, m.group_id
+        HAVING count(r.group_id) < count(*) OR min(r.group_id) <> max(r.group_id)
+         ORDER BY m.org_id
+    LOOP
+        PERFORM daybook.see_groups_whole();
+        PERFORM pg_advisory_xact_lock(daybook.lock_class('reconciliations'), hashtext(parted.org_id));
+        DELETE FROM daybook.closed_items k WHERE k.org_id = parted.org_id AND k.document_id = ANY (parted.documents);
+        INSERT INTO daybook.closed_items (org_id, last_day, document_id, account_code, currency, amount)
+        SELECT k.org_id, k.last_day, i.document_id, e.account_code, e.currency, sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END)
+          FROM unnest(parted.documents) AS d (id)
+         CROSS JOIN LATERAL (SELECT * FROM daybook.impacts x WHERE x.org_id = parted.org_id AND x.document_id = d.id OFFSET 0) i
+          JOIN daybook.entries e ON e.impact_id = i.id
+          JOIN daybook.closed_item_days k ON k.org_id = parted.org_id AND k.last_day >= i.posting_date AND e.account_code = ANY (k.accounts)
+         GROUP BY 1, 2, 3, 4, 5
+        HAVING sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END) <> 0;
+    END LOOP;
+    RETURN NULL;
+END
+$$;
+REVOKE ALL ON FUNCTION daybook.keep_items_of_parted_groups FROM PUBLIC; -- the right to make it a trigger of any table
+CREATE TRIGGER reconciled_deleted AFTER DELETE ON daybook.reconciled
+    REFERENCING OLD TABLE AS old_rows FOR EACH STATEMENT EXECUTE FUNCTION daybook.keep_items_of_parted_groups();
+CREATE TRIGGER reconciled_changed AFTER UPDATE ON daybook.reconciled
+    REFERENCING OLD TABLE AS old_rows FOR EACH STATEMENT EXECUTE FUNCTION daybook.keep_items_of_parted_groups();
 
 -- Puts documents into one group, and returns its number. The groups that they were in become one
 -- group, with all their documents. Each must have something posted, now or before, on an account
@@ -676,9 +815,14 @@ COMMENT ON FUNCTION daybook.exchange_booked IS
 DROP FUNCTION daybook.exchange_booked, daybook.exchange_differences;
 DROP FUNCTION daybook.counterparty_statement, daybook.ageing;
 DROP FUNCTION daybook.match_open_items_job, daybook.match_open_items, daybook.matching_items, daybook.link_documents, daybook.words_of;
-DROP FUNCTION daybook.unreconcile, daybook.reconcile, daybook.see_groups_whole, daybook.items_of_document, daybook.open_items, daybook.items_until;
+DROP FUNCTION daybook.unreconcile, daybook.reconcile;
+DROP TRIGGER reconciled_changed ON daybook.reconciled;
+DROP TRIGGER reconciled_deleted ON daybook.reconciled;
+DROP FUNCTION daybook.keep_items_of_parted_groups, daybook.keep_closed_items;
+DROP FUNCTION daybook.see_groups_whole, daybook.items_of_document, daybook.open_items, daybook.items_until, daybook.item_amounts,
+    daybook.open_units, daybook.item_accounts;
 DROP TRIGGER open_item_deleted ON daybook.documents;
 DROP TRIGGER open_item_removed ON daybook.documents;
 DROP FUNCTION daybook.open_item_ends, daybook.stand_for_documents, daybook.open_item_of;
-DROP TABLE daybook.rates, daybook.reconciled;
+DROP TABLE daybook.rates, daybook.closed_items, daybook.closed_item_days, daybook.reconciled;
 DROP FUNCTION daybook.day_of, daybook.minor_digits;

@@ -343,6 +343,7 @@ BEGIN
             -- A sequence that was never used has the value that comes next.
             SELECT s.last_value - CASE WHEN s.is_called THEN 0 ELSE 1 END INTO c.last_impact_id FROM daybook.impact_id_seq s;
             SELECT h.impacts, h.entries, h.hash INTO c.impacts, c.entries, c.impacts_hash FROM daybook.hash_impacts(_org, c.days, c.last_impact_id) h;
+            PERFORM daybook.keep_closed_items(_org, c.closed_days);
             c.list := NULL;
             IF want = 'closed' THEN
                 c.list := coalesce(_list, (SELECT coalesce(jsonb_agg(l), '[]')

@@ -4029,6 +4029,67 @@ CREATE FUNCTION daybook.is_waiting(job daybook.jobs) RETURNS boolean
            AND (job.sequence IS NOT NULL OR EXISTS (SELECT FROM daybook.job_waits w WHERE w.job_id = job.id AND num_nulls(w.ended_as) = 1))
 $$;
 
+-- Name: item_accounts(text); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.item_accounts(org_id text) RETURNS text[]
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    SELECT coalesce(array_agg(a.code ORDER BY a.code), '{}') FROM daybook.accounts a
+     WHERE a.org_id = item_accounts.org_id AND a.role IN ('receivable', 'payable', 'advance')
+$$;
+
+-- Name: item_amounts(text, date, text[]); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.item_amounts(org_id text, until date, documents text[]) RETURNS TABLE(document_id text, account_code text, currency text, day date, amount numeric, open_amount numeric, group_id bigint)
+    LANGUAGE plpgsql STABLE ROWS 10000
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET plan_cache_mode TO 'force_custom_plan'
+    SET jit TO 'off'
+    SET random_page_cost TO '1.1'
+    SET work_mem TO '64MB'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    _org      CONSTANT text := item_amounts.org_id;
+    _until    CONSTANT date := coalesce(item_amounts.until, 'infinity');
+    _accounts CONSTANT text[] := daybook.item_accounts(_org);
+BEGIN
+    RETURN QUERY
+    WITH units AS MATERIALIZED (
+        SELECT u.* FROM daybook.open_units(_org, _until, _accounts) u WHERE documents IS NULL
+    ), members AS (
+        SELECT d.id FROM unnest(documents) AS d (id)
+         UNION
+        SELECT r.document_id FROM units u JOIN daybook.reconciled r ON r.org_id = _org AND r.group_id = u.group_id
+    ), items AS MATERIALIZED (
+        SELECT r.group_id, m.id AS document_id, e.account_code, e.currency, max(i.document_date) AS day,
+               sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END) AS amount
+          FROM members m
+         CROSS JOIN LATERAL (SELECT * FROM daybook.impacts x WHERE x.org_id = _org AND x.document_id = m.id AND x.posting_date <= _until OFFSET 0) i
+          JOIN daybook.entries e ON e.impact_id = i.id AND e.account_code = ANY (_accounts)
+          LEFT JOIN daybook.reconciled r ON r.org_id = _org AND r.document_id = m.id
+         GROUP BY r.group_id, m.id, e.account_code, e.currency
+        HAVING sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END) <> 0
+    ), shared AS (
+        SELECT s.*, sum(greatest(s.amount, 0)) OVER whole AS debits, sum(greatest(-s.amount, 0)) OVER whole AS credits,
+               coalesce(sum(abs(s.amount)) OVER (PARTITION BY s.group_id, s.account_code, s.currency, sign(s.amount)
+                   ORDER BY s.day, s.document_id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS older
+          FROM items s
+         WHERE s.group_id IS NOT NULL
+        WINDOW whole AS (PARTITION BY s.group_id, s.account_code, s.currency)
+    )
+    SELECT s.document_id, s.account_code, s.currency, s.day, s.amount,
+           CASE WHEN s.amount > 0 THEN s.amount - greatest(0, least(s.amount, s.credits - s.older))
+                ELSE s.amount + greatest(0, least(-s.amount, s.debits - s.older)) END, s.group_id
+      FROM shared s
+     UNION ALL
+    SELECT s.document_id, s.account_code, s.currency, s.day, s.amount, s.amount, NULL FROM items s WHERE s.group_id IS NULL
+     UNION ALL
+    SELECT u.document_id, u.account_code, u.currency, NULL, u.amount, u.amount, NULL FROM units u WHERE u.group_id IS NULL;
+END
+$$;
+
 -- Name: items_of_document(text, text, date); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.items_of_document(org_id text, of_document text, until date DEFAULT NULL::date) RETURNS TABLE(document_id text, account_code text, currency text, role text, type text, direction text, number text, counterparty text, issue_date date, due_date date, amount numeric, open_amount numeric, group_id bigint)
@@ -4048,70 +4109,23 @@ COMMENT ON FUNCTION daybook.items_of_document(org_id text, of_document text, unt
 -- Name: items_until(text, date, text[], boolean); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.items_until(org_id text, until date, documents text[], closed boolean) RETURNS TABLE(document_id text, account_code text, currency text, role text, type text, direction text, number text, counterparty text, issue_date date, due_date date, amount numeric, open_amount numeric, group_id bigint)
-    LANGUAGE plpgsql STABLE ROWS 100000
+    LANGUAGE sql STABLE ROWS 10000
     SET search_path TO 'pg_catalog', 'pg_temp'
-    SET work_mem TO '64MB'
     SET jit TO 'off'
-    AS $_$
-DECLARE
-    accounts text[] := ARRAY(SELECT a.code FROM daybook.accounts a
-                              WHERE a.org_id = items_until.org_id AND a.role IN ('receivable', 'payable', 'advance'));
-    units    text := $stmt$
-    SELECT r.group_id, CASE WHEN r.group_id IS NULL THEN i.document_id END AS document_id, e.account_code, e.currency,
-           max(i.document_date) AS day, sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END) AS amount
-      FROM daybook.entries e
-      JOIN daybook.impacts i ON i.id = e.impact_id
-      LEFT JOIN daybook.reconciled r ON r.org_id = $1 AND r.document_id = i.document_id
-     WHERE e.org_id = $1 AND e.account_code = ANY ($5) AND i.org_id = $1 AND i.posting_date <= $2
-     GROUP BY 1, 2, 3, 4
-    HAVING sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END) <> 0$stmt$;
-    members  text := 'SELECT DISTINCT r.document_id AS id FROM units u JOIN daybook.reconciled r ON r.org_id = $1 AND r.group_id = u.group_id';
-BEGIN
-    IF documents IS NOT NULL THEN
-        units := $stmt$SELECT NULL::bigint AS group_id, NULL::text AS document_id, ''::text AS account_code, ''::text AS currency, NULL::date AS day, 0::numeric AS amount WHERE false$stmt$;
-        members := 'SELECT id FROM unnest($3) AS u (id)';
-    END IF;
-    RETURN QUERY EXECUTE $stmt$
-WITH units AS MATERIALIZED ($stmt$ || units || $stmt$
-), items AS MATERIALIZED (
-    SELECT r.group_id, m.id AS document_id, e.account_code, e.currency, max(i.document_date) AS day,
-           sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END) AS amount
-      FROM ($stmt$ || members || $stmt$) m
-     CROSS JOIN LATERAL (SELECT * FROM daybook.impacts x WHERE x.org_id = $1 AND x.document_id = m.id AND x.posting_date <= $2 OFFSET 0) i
-      JOIN daybook.entries e ON e.impact_id = i.id AND e.account_code = ANY ($5)
-      LEFT JOIN daybook.reconciled r ON r.org_id = $1 AND r.document_id = m.id
-     GROUP BY r.group_id, m.id, e.account_code, e.currency
-    HAVING sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END) <> 0
-), shared AS (
-    SELECT s.*, sum(greatest(s.amount, 0)) OVER whole AS debits, sum(greatest(-s.amount, 0)) OVER whole AS credits,
-           coalesce(sum(abs(s.amount)) OVER (PARTITION BY s.group_id, s.account_code, s.currency, sign(s.amount)
-               ORDER BY s.day, s.document_id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS older
-      FROM items s
-     WHERE s.group_id IS NOT NULL
-    WINDOW whole AS (PARTITION BY s.group_id, s.account_code, s.currency)
-), opened AS (
-    SELECT s.document_id, s.account_code, s.currency, s.day, s.amount, s.group_id,
-           CASE WHEN s.amount > 0 THEN s.amount - greatest(0, least(s.amount, s.credits - s.older))
-                ELSE s.amount + greatest(0, least(-s.amount, s.debits - s.older)) END AS open_amount
-      FROM shared s
-     UNION ALL
-    SELECT s.document_id, s.account_code, s.currency, s.day, s.amount, NULL, s.amount FROM items s WHERE s.group_id IS NULL
-     UNION ALL
-    SELECT u.document_id, u.account_code, u.currency, u.day, u.amount, NULL, u.amount FROM units u WHERE u.group_id IS NULL
-)
+    AS $$
 SELECT o.document_id, o.account_code, o.currency, a.role, coalesce(d.type, ''), coalesce(d.direction, ''), coalesce(d.content ->> 'number', ''),
        coalesce(nullif(d.content ->> 'counterparty', ''),
            CASE WHEN o.group_id IS NOT NULL THEN
                (SELECT min(nullif(x.content ->> 'counterparty', '')) FROM daybook.reconciled r JOIN daybook.documents x ON x.org_id = r.org_id AND x.id = r.document_id
-                 WHERE r.org_id = $1 AND r.group_id = o.group_id) END, ''),
-       coalesce(d.issue_date, o.day), daybook.day_of(d.content ->> 'due_date'), o.amount, o.open_amount, o.group_id
-  FROM opened o
-  JOIN daybook.accounts a ON a.org_id = $1 AND a.code = o.account_code
-  LEFT JOIN LATERAL (SELECT * FROM daybook.documents x WHERE x.org_id = $1 AND x.id = o.document_id OFFSET 0) d ON true
- WHERE $4 OR o.open_amount <> 0
-$stmt$ USING org_id, coalesce(until, date 'infinity'), documents, closed, accounts;
-END
-$_$;
+                 WHERE r.org_id = items_until.org_id AND r.group_id = o.group_id) END, ''),
+       coalesce(d.issue_date, o.day, (SELECT max(i.document_date) FROM daybook.impacts i
+                                       WHERE i.org_id = items_until.org_id AND i.document_id = o.document_id AND (i.posting_date > items_until.until) IS NOT TRUE)),
+       daybook.day_of(d.content ->> 'due_date'), o.amount, o.open_amount, o.group_id
+  FROM daybook.item_amounts(items_until.org_id, items_until.until, documents) o
+  JOIN daybook.accounts a ON a.org_id = items_until.org_id AND a.code = o.account_code
+  LEFT JOIN LATERAL (SELECT * FROM daybook.documents x WHERE x.org_id = items_until.org_id AND x.id = o.document_id OFFSET 0) d ON true
+ WHERE closed OR o.open_amount <> 0
+$$;
 
 -- Name: FUNCTION items_until(org_id text, until date, documents text[], closed boolean); Type: COMMENT; Schema: daybook; Owner: -
 
@@ -4399,6 +4413,35 @@ $$;
 
 COMMENT ON FUNCTION daybook.keep_adopted_operation() IS 'Keeps a legacy queue from working rows that Daybook holds, and tries their jobs again; a trigger of legacy tables';
 
+-- Name: keep_closed_items(text, datemultirange); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.keep_closed_items(org_id text, closed_days datemultirange) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+DECLARE
+    _org      CONSTANT text := keep_closed_items.org_id;
+    _accounts CONSTANT text[] := daybook.item_accounts(_org);
+    _last     CONSTANT date := (SELECT upper(r) - 1 FROM unnest(closed_days) AS r WHERE lower(r) <= date '1900-01-01');
+BEGIN
+    PERFORM pg_advisory_xact_lock(daybook.lock_class('reconciliations'), hashtext(_org));
+    DELETE FROM daybook.closed_item_days k
+     WHERE k.org_id = _org AND (_last IS NULL OR k.last_day > _last OR k.last_day = _last AND NOT k.accounts @> _accounts);
+    IF _last IS NULL OR EXISTS (SELECT FROM daybook.closed_item_days k WHERE k.org_id = _org AND k.last_day = _last) THEN
+        RETURN;
+    END IF;
+    -- In one statement, which does not see the day as one that is kept.
+    WITH day AS (
+        INSERT INTO daybook.closed_item_days (org_id, last_day, accounts) VALUES (_org, _last, _accounts)
+    )
+    INSERT INTO daybook.closed_items (org_id, last_day, document_id, account_code, currency, amount)
+    SELECT _org, _last, i.document_id, i.account_code, i.currency, i.amount FROM daybook.item_amounts(_org, _last, NULL) i;
+    DELETE FROM daybook.closed_item_days k
+     WHERE k.org_id = _org
+       AND k.last_day <= (SELECT x.last_day FROM daybook.closed_item_days x WHERE x.org_id = _org ORDER BY x.last_day DESC OFFSET 13 LIMIT 1);
+END
+$$;
+
 -- Name: keep_closed_sums(text); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.keep_closed_sums(org_id text) RETURNS void
@@ -4459,6 +4502,41 @@ BEGIN
         RAISE EXCEPTION 'the erasure % is on record', OLD.id USING ERRCODE = 'DB004', HINT = 'erase again, which is an erasure of its own';
     END IF;
     RETURN NEW;
+END
+$$;
+
+-- Name: keep_items_of_parted_groups(); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.keep_items_of_parted_groups() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+DECLARE
+    parted record;
+BEGIN
+    FOR parted IN
+        SELECT m.org_id, array_agg(m.document_id) AS documents
+          FROM (SELECT o.org_id, o.group_id, o.document_id FROM old_rows o
+                 UNION
+                SELECT r.org_id, r.group_id, r.document_id FROM old_rows o JOIN daybook.reconciled r ON r.org_id = o.org_id AND r.group_id = o.group_id) m
+          LEFT JOIN daybook.reconciled r ON r.org_id = m.org_id AND r.document_id = m.document_id
+         GROUP BY m.org_id, m.group_id
+        HAVING count(r.group_id) < count(*) OR min(r.group_id) <> max(r.group_id)
+         ORDER BY m.org_id
+    LOOP
+        PERFORM daybook.see_groups_whole();
+        PERFORM pg_advisory_xact_lock(daybook.lock_class('reconciliations'), hashtext(parted.org_id));
+        DELETE FROM daybook.closed_items k WHERE k.org_id = parted.org_id AND k.document_id = ANY (parted.documents);
+        INSERT INTO daybook.closed_items (org_id, last_day, document_id, account_code, currency, amount)
+        SELECT k.org_id, k.last_day, i.document_id, e.account_code, e.currency, sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END)
+          FROM unnest(parted.documents) AS d (id)
+         CROSS JOIN LATERAL (SELECT * FROM daybook.impacts x WHERE x.org_id = parted.org_id AND x.document_id = d.id OFFSET 0) i
+          JOIN daybook.entries e ON e.impact_id = i.id
+          JOIN daybook.closed_item_days k ON k.org_id = parted.org_id AND k.last_day >= i.posting_date AND e.account_code = ANY (k.accounts)
+         GROUP BY 1, 2, 3, 4, 5
+        HAVING sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END) <> 0;
+    END LOOP;
+    RETURN NULL;
 END
 $$;
 
@@ -5274,6 +5352,7 @@ BEGIN
             -- A sequence that was never used has the value that comes next.
             SELECT s.last_value - CASE WHEN s.is_called THEN 0 ELSE 1 END INTO c.last_impact_id FROM daybook.impact_id_seq s;
             SELECT h.impacts, h.entries, h.hash INTO c.impacts, c.entries, c.impacts_hash FROM daybook.hash_impacts(_org, c.days, c.last_impact_id) h;
+            PERFORM daybook.keep_closed_items(_org, c.closed_days);
             c.list := NULL;
             IF want = 'closed' THEN
                 c.list := coalesce(_list, (SELECT coalesce(jsonb_agg(l), '[]')
@@ -5481,6 +5560,42 @@ CREATE FUNCTION daybook.open_twin(job daybook.jobs) RETURNS text
     SELECT o.id FROM daybook.jobs o
      WHERE o.org_id = $1.org_id AND o.unique_hash = $1.unique_hash AND o.state IN ('pending', 'leased') AND o.id <> $1.id
 $_$;
+
+-- Name: open_units(text, date, text[]); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.open_units(org_id text, until date, accounts text[]) RETURNS TABLE(group_id bigint, document_id text, account_code text, currency text, amount numeric)
+    LANGUAGE plpgsql STABLE ROWS 10000
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET plan_cache_mode TO 'force_custom_plan'
+    SET jit TO 'off'
+    SET random_page_cost TO '1.1'
+    SET work_mem TO '64MB'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    _org   CONSTANT text := open_units.org_id;
+    _until CONSTANT date := coalesce(open_units.until, 'infinity');
+    _kept  CONSTANT date := coalesce((SELECT max(k.last_day) FROM daybook.closed_item_days k
+                                       WHERE k.org_id = _org AND k.last_day <= _until AND k.accounts @> open_units.accounts), '-infinity');
+    _first bigint;
+    _last  bigint;
+BEGIN
+    SELECT min(i.id + 0), max(i.id + 0) INTO _first, _last
+      FROM daybook.impacts i WHERE i.org_id = _org AND i.posting_date > _kept AND i.posting_date <= _until;
+    RETURN QUERY
+    SELECT r.group_id, CASE WHEN r.group_id IS NULL THEN x.document_id END, x.account_code, x.currency, sum(x.amount)
+      FROM (SELECT k.document_id, k.account_code, k.currency, k.amount
+              FROM daybook.closed_items k WHERE k.org_id = _org AND k.last_day = _kept AND k.account_code = ANY (accounts)
+             UNION ALL
+            SELECT i.document_id, e.account_code, e.currency, (CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END)::numeric
+              FROM daybook.impacts i
+              JOIN daybook.entries e ON e.impact_id = i.id AND e.impact_id BETWEEN _first AND _last AND e.account_code = ANY (accounts)
+             WHERE i.org_id = _org AND i.posting_date > _kept AND i.posting_date <= _until) x
+      LEFT JOIN daybook.reconciled r ON r.org_id = _org AND r.document_id = x.document_id
+     GROUP BY 1, 2, 3, 4
+    HAVING sum(x.amount) <> 0;
+END
+$$;
 
 -- Name: organization_starts(daybook.organizations); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -9602,6 +9717,38 @@ CREATE TABLE daybook.closed_dimension_sums (
 
 COMMENT ON TABLE daybook.closed_dimension_sums IS 'closed_sums of the entries that have dimensions, by all of these';
 
+-- Name: closed_item_days; Type: TABLE; Schema: daybook; Owner: -
+
+CREATE TABLE daybook.closed_item_days (
+    org_id text NOT NULL COLLATE pg_catalog."C",
+    last_day date NOT NULL,
+    accounts text[] NOT NULL COLLATE pg_catalog."C",
+    kept_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
+);
+
+-- Name: TABLE closed_item_days; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON TABLE daybook.closed_item_days IS 'Days at whose end, with all days before them closed, it is kept what is open';
+
+-- Name: COLUMN closed_item_days.accounts; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON COLUMN daybook.closed_item_days.accounts IS 'The accounts that had open items: closed_items has those of these';
+
+-- Name: closed_items; Type: TABLE; Schema: daybook; Owner: -
+
+CREATE TABLE daybook.closed_items (
+    org_id text NOT NULL COLLATE pg_catalog."C",
+    last_day date NOT NULL,
+    document_id text NOT NULL COLLATE pg_catalog."C",
+    account_code text NOT NULL COLLATE pg_catalog."C",
+    currency text NOT NULL,
+    amount numeric NOT NULL
+);
+
+-- Name: TABLE closed_items; Type: COMMENT; Schema: daybook; Owner: -
+
+COMMENT ON TABLE daybook.closed_items IS 'What documents that were open at the end of a closed day had posted until then, debits less credits, in minor units';
+
 -- Name: closed_sum_spans; Type: TABLE; Schema: daybook; Owner: -
 
 CREATE TABLE daybook.closed_sum_spans (
@@ -11045,6 +11192,16 @@ ALTER TABLE ONLY daybook.bulk_batches
 ALTER TABLE ONLY daybook.bulk_operations
     ADD CONSTRAINT bulk_operations_pkey PRIMARY KEY (id);
 
+-- Name: closed_item_days closed_item_days_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.closed_item_days
+    ADD CONSTRAINT closed_item_days_pkey PRIMARY KEY (org_id, last_day);
+
+-- Name: closed_items closed_items_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.closed_items
+    ADD CONSTRAINT closed_items_pkey PRIMARY KEY (org_id, last_day, document_id, account_code, currency);
+
 -- Name: closed_sum_spans closed_sum_spans_pkey; Type: CONSTRAINT; Schema: daybook; Owner: -
 
 ALTER TABLE ONLY daybook.closed_sum_spans
@@ -11383,6 +11540,10 @@ CREATE INDEX bulk_operations_open ON daybook.bulk_operations USING btree (update
 
 CREATE INDEX closed_dimension_sums_span ON daybook.closed_dimension_sums USING btree (org_id, starts_on);
 
+-- Name: closed_items_document; Type: INDEX; Schema: daybook; Owner: -
+
+CREATE INDEX closed_items_document ON daybook.closed_items USING btree (org_id, document_id);
+
 -- Name: closed_tax_sums_span; Type: INDEX; Schema: daybook; Owner: -
 
 CREATE INDEX closed_tax_sums_span ON daybook.closed_tax_sums USING btree (org_id, starts_on);
@@ -11687,6 +11848,14 @@ CREATE CONSTRAINT TRIGGER periods_keep_sums AFTER INSERT OR DELETE OR UPDATE ON 
 
 CREATE TRIGGER periods_noted AFTER INSERT OR DELETE OR UPDATE ON daybook.periods FOR EACH ROW EXECUTE FUNCTION daybook.periods_noted();
 
+-- Name: reconciled reconciled_changed; Type: TRIGGER; Schema: daybook; Owner: -
+
+CREATE TRIGGER reconciled_changed AFTER UPDATE ON daybook.reconciled REFERENCING OLD TABLE AS old_rows FOR EACH STATEMENT EXECUTE FUNCTION daybook.keep_items_of_parted_groups();
+
+-- Name: reconciled reconciled_deleted; Type: TRIGGER; Schema: daybook; Owner: -
+
+CREATE TRIGGER reconciled_deleted AFTER DELETE ON daybook.reconciled REFERENCING OLD TABLE AS old_rows FOR EACH STATEMENT EXECUTE FUNCTION daybook.keep_items_of_parted_groups();
+
 -- Name: documents taxes_removed; Type: TRIGGER; Schema: daybook; Owner: -
 
 CREATE TRIGGER taxes_removed AFTER DELETE ON daybook.documents FOR EACH ROW EXECUTE FUNCTION daybook.keep_replaced_taxes();
@@ -11729,6 +11898,11 @@ ALTER TABLE ONLY daybook.bulk_batches
 
 ALTER TABLE ONLY daybook.closed_dimension_sums
     ADD CONSTRAINT closed_dimension_sums_org_id_starts_on_fkey FOREIGN KEY (org_id, starts_on) REFERENCES daybook.closed_sum_spans(org_id, starts_on) ON DELETE CASCADE;
+
+-- Name: closed_items closed_items_org_id_last_day_fkey; Type: FK CONSTRAINT; Schema: daybook; Owner: -
+
+ALTER TABLE ONLY daybook.closed_items
+    ADD CONSTRAINT closed_items_org_id_last_day_fkey FOREIGN KEY (org_id, last_day) REFERENCES daybook.closed_item_days(org_id, last_day) ON DELETE CASCADE;
 
 -- Name: closed_sums closed_sums_org_id_starts_on_fkey; Type: FK CONSTRAINT; Schema: daybook; Owner: -
 

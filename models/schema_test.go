@@ -71,6 +71,7 @@ var own = []string{
 	"daybook.reconciled", "daybook.rates",
 	"daybook.closed_sum_spans", "daybook.closed_sums", "daybook.closed_dimension_sums", "daybook.closed_taxes",
 	"daybook.closed_tax_sums", "daybook.closed_tax_differences", "daybook.replaced_taxes",
+	"daybook.closed_item_days", "daybook.closed_items",
 	"daybook.closings",
 	"queues.task", "queues.task_lease", "queues.task_completed", "queues.error", "queues.open_task", "queues.task_cursor",
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -133,13 +134,16 @@ func TestOpenItemsAddUp(t *testing.T) {
 		run++
 		of := fmt.Sprintf("%s_%d", org, run)
 		fixture.Organization(t, b.Pool, of)
+		execute(rt, b.Pool, `UPDATE daybook.organizations SET closed_period_policy = 'first_open_day' WHERE id = $1`, of)
+		execute(rt, b.Pool, `
+INSERT INTO daybook.periods (org_id, starts_on, ends_on) SELECT $1, d, d + 2 FROM unnest('{2026-03-01,2026-03-04,2026-03-07,2026-03-10}'::date[]) AS d`, of)
 		var known []string
 		some := func() []string { return rapid.SliceOfN(rapid.SampledFrom(known), 1, 4).Draw(rt, "documents") }
 		for n := range rapid.IntRange(1, 25).Draw(rt, "steps") {
 			id, day := fmt.Sprint(n), rapid.IntRange(1, 9).Draw(rt, "day")
 			amount := rapid.Int64Range(1, 5).Draw(rt, "amount") * 100
 			party := rapid.SampledFrom([]string{"", "Ada", "Bo"}).Draw(rt, "counterparty")
-			step := rapid.SampledFrom([]string{"sale", "payment", "purchase", "again", "delete", "put", "take", "dissolve"}).Draw(rt, "step")
+			step := rapid.SampledFrom([]string{"sale", "payment", "purchase", "again", "delete", "put", "take", "dissolve", "close", "open"}).Draw(rt, "step")
 			if len(known) == 0 && step != "payment" {
 				step = "sale"
 			}
@@ -182,6 +186,13 @@ func TestOpenItemsAddUp(t *testing.T) {
 				if d.Group != nil {
 					require.NoError(rt, second(books.DissolveGroup(t.Context(), b.Pool, of, d.Group.ID)))
 				}
+			case "close":
+				execute(rt, b.Pool, `
+UPDATE daybook.periods SET state = 'closed', closed_at = clock_timestamp()
+ WHERE org_id = $1 AND state = 'open' AND starts_on <= date '2026-02-28' + $2::integer`, of, day)
+			case "open":
+				execute(rt, b.Pool, `
+UPDATE daybook.periods SET state = 'open', closed_at = NULL WHERE org_id = $1 AND date '2026-02-28' + $2::integer BETWEEN starts_on AND ends_on`, of, day)
 			}
 		}
 		b.work()
@@ -198,11 +209,35 @@ SELECT count(*)
  WHERE coalesce(balance, 0) <> coalesce(open, 0)`, of, day)
 			require.Zero(rt, differ, "on day %d", day)
 		}
+		keptItemsChangeNothing(rt, b.Pool, of)
 		require.Zero(rt, fixture.Count(t, b.Pool, `
 SELECT count(*) FROM (SELECT FROM daybook.reconciled WHERE org_id = $1 GROUP BY group_id HAVING count(*) = 1) alone`, of))
 		require.Zero(rt, fixture.Count(t, b.Pool, `
 SELECT count(*) FROM daybook.open_items($1) WHERE sign(open_amount) <> sign(amount) OR abs(open_amount) > abs(amount)`, of))
 	})
+}
+
+func execute(t *rapid.T, db store.DB, stmt string, args ...any) {
+	_, err := db.Exec(context.Background(), stmt, append([]any{pgx.QueryExecModeExec}, args...)...)
+	require.NoError(t, err, stmt)
+}
+
+// keptItemsChangeNothing: what is open is the same without what is kept of closed days.
+func keptItemsChangeNothing(t *rapid.T, pool *pgxpool.Pool, of string) {
+	tx, err := pool.Begin(context.Background())
+	require.NoError(t, err)
+	defer func() { _ = tx.Rollback(context.Background()) }()
+	for _, stmt := range []string{
+		`CREATE TEMP TABLE kept ON COMMIT DROP AS SELECT d, o.* FROM generate_series(0, 11) d CROSS JOIN LATERAL daybook.open_items($1, date '2026-02-28' + d) o`,
+		`DELETE FROM daybook.closed_item_days WHERE org_id = $1`,
+		`CREATE TEMP TABLE plain ON COMMIT DROP AS SELECT d, o.* FROM generate_series(0, 11) d CROSS JOIN LATERAL daybook.open_items($1, date '2026-02-28' + d) o`,
+	} {
+		execute(t, tx, stmt, of)
+	}
+	var differ string
+	require.NoError(t, tx.QueryRow(context.Background(), `
+SELECT coalesce(string_agg(x::text, ' '), '') FROM ((TABLE kept EXCEPT TABLE plain) UNION ALL (TABLE plain EXCEPT TABLE kept)) x`).Scan(&differ))
+	require.Empty(t, differ)
 }
 
 // A stricter transaction might not see what a group has become, and would tear it apart.

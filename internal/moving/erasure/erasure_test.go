@@ -449,6 +449,7 @@ var harmless = map[string]string{
 	"daybook.closed_dimension_sums": "sums of the ledger", "daybook.closed_tax_sums": "sums of taxes",
 	"daybook.closed_taxes": "taxes of impacts", "daybook.replaced_taxes": "taxes of impacts",
 	"daybook.closed_tax_differences": "ids of documents, as the ledger has them",
+	"daybook.closed_item_days": "days", "daybook.closed_items": "ids of documents, as the ledger has them",
 	"daybook.archives":               "files and counts", "daybook.erasures": "the proof",
 	"daybook.bulk_batches":       "ids of jobs",
 	"daybook.job_waits":          "ids of jobs",

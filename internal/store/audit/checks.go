@@ -41,6 +41,10 @@ var auditChecks = []store.Check{
 		Rule: "the sums that are kept of closed days are those of their entries and documents", Stmt: auditClosedSums,
 	},
 	{
+		Kind: "closed_items_differ",
+		Rule: "what is kept of open items on closed days adds up to what was posted until then", Stmt: auditClosedItems,
+	},
+	{
 		Kind: "closing_hash_differs",
 		Rule: "what was closed is as it was when it was closed, nothing was posted there since, and closings form a chain of " +
 			"hashes", Stmt: auditClosings,
