@@ -29,6 +29,17 @@ pinned = $(shell awk '$$1 == "$(1)" && $$2 ~ /^v/ { print $$2 }' tools/*/go.mod)
 GOLANGCI      := $(TOOLBIN)/golangci-lint-$(call pinned,github.com/golangci/golangci-lint/v2)
 WORKFLOWCHECK := $(TOOLBIN)/workflowcheck-$(call pinned,go.temporal.io/sdk/contrib/tools/workflowcheck)
 SQLC          := $(TOOLBIN)/sqlc-$(call pinned,github.com/sqlc-dev/sqlc)
+GOVULNCHECK   := $(TOOLBIN)/govulncheck-$(call pinned,golang.org/x/vuln)
+HELM          := $(TOOLBIN)/helm-$(call pinned,helm.sh/helm/v3)
+HELM_UNITTEST := $(TOOLBIN)/helm-unittest-$(call pinned,github.com/helm-unittest/helm-unittest)
+KUBECONFORM   := $(TOOLBIN)/kubeconform-$(call pinned,github.com/yannh/kubeconform)
+# The schemas of Kubernetes are those of the version that Helm's libraries are made for.
+KUBERNETES          := $(patsubst v0.%,v1.%,$(call pinned,k8s.io/api))
+PROMETHEUS_OPERATOR := v0.85.0
+CHART_SCHEMAS       := $(CACHE)/daybook/chart-schemas/$(KUBERNETES)-$(PROMETHEUS_OPERATOR)
+HUGO          := $(TOOLBIN)/hugo-$(call pinned,github.com/gohugoio/hugo)
+GORELEASER    := $(TOOLBIN)/goreleaser-$(call pinned,github.com/goreleaser/goreleaser/v2)
+CYCLONEDX     := $(TOOLBIN)/cyclonedx-gomod-$(call pinned,github.com/CycloneDX/cyclonedx-gomod)
 
 .PHONY: help
 help: ## list the targets
@@ -93,12 +104,25 @@ api-check: ## fail when api.txt is not what the code exports
 .PHONY: keep
 keep: ## write what users rely on of the release that is being made into testdata/
 	go test -count=1 ./internal/store -run '^TestStatementsFitTheSchema$$' -keep
-	go test -count=1 ./cmd/daybook -run '^TestWhatOthersRelyOn$$' -keep
+	go test -count=1 ./cmd/daybook -run '^(TestWhatOthersRelyOn|TestUpgradeOfAReleaseUnderLoad)$$' -keep
 
 .PHONY: client
 client: ## write the types of the TypeScript client anew from the HTTP API
 	@trap 'rm -f clients/typescript/openapi.json' EXIT; go run ./cmd/daybook openapi > clients/typescript/openapi.json && \
 	(cd clients/typescript && npm ci --ignore-scripts --no-audit --no-fund && npx openapi-typescript openapi.json -o src/schema.ts)
+
+.PHONY: licences
+licences: ## fail when the program links a library whose licence is not permissive
+	@go run -C tools/security ./licences -C ../.. ./cmd/daybook
+
+.PHONY: third-party
+third-party: ## write bin/THIRD_PARTY_LICENSES, which belongs with the program
+	@go run -C tools/security ./licences -C ../.. -write ../../bin/THIRD_PARTY_LICENSES ./cmd/daybook
+
+# Not in CI: what it finds depends on the day.
+.PHONY: vulncheck
+vulncheck: $(GOVULNCHECK) ## ask for known holes that the program reaches
+	@scripts/vulncheck.sh $(GOVULNCHECK) ./cmd/daybook
 
 .PHONY: sqlc
 sqlc: $(SQLC) ## write examples/sqlc/db anew from its queries
@@ -114,9 +138,31 @@ test-alerts: ## check the Prometheus rules of deploy/, and that each alert fires
 	scripts/prometheus.sh promtool check config deploy/compose/prometheus.yml
 	scripts/prometheus.sh promtool test rules $(wildcard deploy/prometheus/tests/*.yml)
 
+CHART := deploy/helm/daybook
+.PHONY: test-chart
+test-chart: $(HELM) $(HELM_UNITTEST) $(KUBECONFORM) $(CHART_SCHEMAS) ## lint the Helm chart, test it, and check what it renders against Kubernetes' schemas
+	$(foreach values,$(wildcard $(CHART)/ci/*.yaml),$(HELM) lint --strict --quiet --values $(values) $(CHART) &&) true
+	$(HELM_UNITTEST) $(CHART)
+	$(foreach values,$(wildcard $(CHART)/ci/*.yaml),$(HELM) template daybook $(CHART) --namespace books --kube-version $(KUBERNETES) --values $(values) | \
+		$(KUBECONFORM) -strict -summary -schema-location '$(CHART_SCHEMAS)/{{.ResourceKind}}{{.KindSuffix}}.json' &&) true
+	HELM=$(HELM) go test -C tools/chart -count=1 ./...
+
+.PHONY: chart
+chart: $(HELM) ## pack the Helm chart into bin/: VERSION=v1.2.3
+	$(HELM) package $(CHART) --destination bin $(if $(VERSION),--version $(VERSION:v%=%) --app-version $(VERSION:v%=%))
+
 .PHONY: test-moving
 test-moving: ## move jobs over from River, graphile-worker and pg-boss by the statements of docs/from-*.md
 	go test -C bench -count=1 ./moving/...
+
+# Not in CI: Hugo takes minutes to build. bin/site may be a checkout of what is published: the versions in it stay.
+SITE = $(or $(VERSION),main)
+.PHONY: site
+site: $(HUGO) ## build the documentation as a site into bin/site, and check its links: VERSION=v0.1.0
+	@cd site && npm ci --silent --ignore-scripts --no-audit --no-fund
+	@cd site && HUGO_PARAMS_VERSION='$(SITE)' $(HUGO) --quiet --panicOnWarning --noBuildLock --cleanDestinationDir --destination '$(CURDIR)/bin/site/$(SITE)'
+	@go run ./internal/dev/site bin/site '$(SITE)'
+	@echo "bin/site/index.html"
 
 # Not in CI, which has one version: before a release, and after a change of SQL that depends on the version. By default the packages whose tests depend on what
 # PostgreSQL does; PKG=./... runs all.
@@ -186,6 +232,16 @@ bench-smoke: ## a short run of every scenario that can be short
 tools: $(GOLANGCI) $(WORKFLOWCHECK) ## build the Temporal CLI and the linters into the user's cache
 	go run ./internal/dev/devstack/temporalcli
 
+# What it builds is what a release has (.goreleaser.yaml); nothing is published. ARGS='--single-target' builds for this platform alone.
+.PHONY: release-snapshot
+release-snapshot: $(GORELEASER) $(CYCLONEDX) ## build a release into bin/release: programs, archives, packages, checksums, SBOMs
+	@ln -sf $(notdir $(CYCLONEDX)) $(TOOLBIN)/cyclonedx-gomod
+	PATH="$(TOOLBIN):$$PATH" $(GORELEASER) release --snapshot --clean $(ARGS)
+
+.PHONY: release-check
+release-check: ## check what a release consists of, from a clean clone: SHORT=1 leaves out what needs minutes
+	scripts/release-check.sh $(if $(filter 1,$(SHORT)),--short)
+
 .PHONY: clean
 clean: ## remove what make built in the checkout
 	rm -rf bin migrations/schema.sql.new api.txt.new
@@ -201,8 +257,53 @@ $(WORKFLOWCHECK):
 	go build -C tools/lint -o $@.new go.temporal.io/sdk/contrib/tools/workflowcheck
 	mv $@.new $@
 
+$(GOVULNCHECK):
+	@mkdir -p $(TOOLBIN)
+	go build -C tools/security -o $@.new golang.org/x/vuln/cmd/govulncheck
+	mv $@.new $@
+
 $(SQLC):
 	@echo "Building sqlc; this takes about 2 minutes, once."
 	@mkdir -p $(TOOLBIN)
 	CGO_ENABLED=0 go build -C tools/sqlc -o $@.new github.com/sqlc-dev/sqlc/cmd/sqlc
+	mv $@.new $@
+
+$(HELM):
+	@echo "Building helm; this takes about 2 minutes, once."
+	@mkdir -p $(TOOLBIN)
+	CGO_ENABLED=0 go build -C tools/chart -o $@.new helm.sh/helm/v3/cmd/helm
+	mv $@.new $@
+
+$(HELM_UNITTEST):
+	@mkdir -p $(TOOLBIN)
+	CGO_ENABLED=0 go build -C tools/chart -o $@.new github.com/helm-unittest/helm-unittest/cmd/helm-unittest
+	mv $@.new $@
+
+$(KUBECONFORM):
+	@mkdir -p $(TOOLBIN)
+	CGO_ENABLED=0 go build -C tools/chart -o $@.new github.com/yannh/kubeconform/cmd/kubeconform
+	mv $@.new $@
+
+folder_of = $$(go mod download -json $(1) | awk -F '"' '$$2 == "Dir" { print $$4 }')
+$(CHART_SCHEMAS):
+	@rm -rf $@.new
+	go run -C tools/chart ./schemas $@.new "$(call folder_of,k8s.io/kubernetes@$(KUBERNETES))" \
+		"$(call folder_of,github.com/prometheus-operator/prometheus-operator@$(PROMETHEUS_OPERATOR))"
+	mv $@.new $@
+
+$(HUGO):
+	@echo "Building Hugo; this takes about 3 minutes, once."
+	@mkdir -p $(TOOLBIN)
+	CGO_ENABLED=0 go build -C tools/hugo -o $@.new github.com/gohugoio/hugo
+	mv $@.new $@
+
+$(GORELEASER):
+	@echo "Building goreleaser; this takes about 5 minutes, once."
+	@mkdir -p $(TOOLBIN)
+	go build -C tools/release -trimpath -ldflags '-s -w' -o $@.new github.com/goreleaser/goreleaser/v2
+	mv $@.new $@
+
+$(CYCLONEDX):
+	@mkdir -p $(TOOLBIN)
+	go build -C tools/release -o $@.new github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod
 	mv $@.new $@

@@ -1,7 +1,9 @@
 package handlers
 
 import (
+	"encoding/json"
 	"os"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"strings"
@@ -115,4 +117,28 @@ func TestDocsExamples(t *testing.T) {
 	h, err := NewDBFunction(DBFunctionConfig{Functions: []string{"app.refresh_totals"}})
 	require.NoError(t, err)
 	require.NoError(t, h.prepare(callFor(DBFunction{Function: "app.refresh_totals"})))
+}
+
+// TestFilesOfFunctions reads the files of functions that the page shows, and the request of one.
+func TestFilesOfFunctions(t *testing.T) {
+	t.Parallel()
+	blocks := func(language string) [][]string {
+		return regexp.MustCompile("(?s)```"+language+"\n(.*?)```").FindAllStringSubmatch(page(t), -1)
+	}
+	files, requests := blocks("yaml"), blocks("json")
+	require.Len(t, files, 2)
+	for _, file := range files {
+		path := filepath.Join(t.TempDir(), "functions.yaml")
+		require.NoError(t, os.WriteFile(path, []byte(file[1]), 0o600))
+		entries, err := functionEntries(path)
+		require.NoError(t, err, file[1])
+		for _, e := range entries {
+			_, err := e.policy("growth")
+			assert.NoError(t, err, file[1])
+		}
+	}
+	require.Len(t, requests, 1)
+	decoder := json.NewDecoder(strings.NewReader(requests[0][1]))
+	decoder.DisallowUnknownFields()
+	require.NoError(t, decoder.Decode(&FunctionRequest{}), requests[0][1])
 }

@@ -60,8 +60,10 @@ func TestProblemsOfMigrationsAreFound(t *testing.T) {
 		"a column renamed":               {`ALTER TABLE daybook.accounts RENAME COLUMN name TO title`, "takes away column daybook.accounts.name"},
 		"a statement that fails":         {"-- +daybook breaks\nALTER TABLE daybook.accounts RENAME COLUMN name TO title", "programs of the release before send"},
 		"a column that must be given":    {`CREATE TABLE daybook.later (); DELETE FROM daybook.jobs; ALTER TABLE daybook.jobs ADD COLUMN later text NOT NULL`, "daybook.jobs.later must be given"},
-		"a function's parameters": {`DROP FUNCTION daybook.mark_document_ready; CREATE FUNCTION daybook.mark_document_ready(id text) RETURNS int LANGUAGE sql AS 'SELECT 1'`,
-			"takes away function daybook.mark_document_ready"},
+		"a function's parameters": {
+			`DROP FUNCTION daybook.mark_document_ready; CREATE FUNCTION daybook.mark_document_ready(id text) RETURNS int LANGUAGE sql AS 'SELECT 1'`,
+			"takes away function daybook.mark_document_ready",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

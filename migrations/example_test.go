@@ -22,6 +22,20 @@ func ExampleUp() {
 	// <nil>
 }
 
+// Newest is the number of the last step of Status.
+func ExampleNewest() {
+	e := pgtest.NewEmptyExample()
+	defer e.Close()
+
+	newest, err := migrations.Newest()
+	if err != nil {
+		panic(err)
+	}
+	steps, err := migrations.Status(e.Context(), e.DB.URL)
+	fmt.Println(steps[len(steps)-1].Version == newest, err)
+	// Output: true <nil>
+}
+
 // Verify says whether the schema is the one of this build, and whole. A worker does so before it
 // works.
 func ExampleVerify() {

@@ -87,9 +87,10 @@ type Step struct {
 }
 
 // Up applies every migration that is missing. Concurrent calls wait for each other; a second call
-// does nothing. It returns ErrDifferent, and applies nothing, when an applied migration has another
-// text than this build's. The address must lead to
-// PostgreSQL itself, or through a pooler in session mode: else it returns
+// does nothing. It applies nothing, and returns ErrDifferent when an applied migration has another
+// text than this build's, ErrNewer when a newer build has taken
+// something away from the schema. The address must lead
+// to PostgreSQL itself, or through a pooler in session mode: else it returns
 // queue.ErrDirectAddressNeeded.
 func Up(ctx context.Context, databaseURL string) error {
 	return shipped.withProvider(ctx, databaseURL, func(db *sql.DB, p *goose.Provider) error { return shipped.up(ctx, db, p) })
@@ -248,22 +249,33 @@ func (c chapters) verify(ctx context.Context, db Querier) error {
 	return c.verifyTexts(ctx, db)
 }
 
-// verifyNewer returns ErrNewer unless each migration that follows want is one that programs survive
-// which do not know it.
-func verifyNewer(ctx context.Context, db Querier, want, have int64) error {
-	const q = `
+// survivesNewer asks whether each migration that follows $1 is one that programs survive which do not
+// know it.
+const survivesNewer = `
 SELECT coalesce(bool_and(NOT coalesce(t.breaks, true)), true)
   FROM daybook.schema_migrations m LEFT JOIN daybook.schema_texts t ON t.version = m.version_id
  WHERE m.is_applied AND m.version_id > $1`
+
+func newer(have, want int64) error {
+	return fmt.Errorf("%w (it is at %d, the program knows %d)", ErrNewer, have, want)
+}
+
+// verifyNewer returns ErrNewer unless each migration that follows want is one that programs survive
+// which do not know it.
+func verifyNewer(ctx context.Context, db Querier, want, have int64) error {
 	var survives bool
-	if err := db.QueryRow(ctx, q, want).Scan(&survives); err != nil {
+	if err := db.QueryRow(ctx, survivesNewer, want).Scan(&survives); err != nil {
 		return fmt.Errorf("read what newer migrations break: %w", err)
 	}
 	if !survives {
-		return fmt.Errorf("%w (it is at %d, the program knows %d)", ErrNewer, have, want)
+		return newer(have, want)
 	}
 	return nil
 }
+
+// Newest returns the number of the newest migration of this build, which is the schema that it
+// needs. An error means that the build is broken.
+func Newest() (int64, error) { return shipped.newest() }
 
 func (c chapters) newest() (int64, error) {
 	list, err := c.texts()

@@ -36,7 +36,7 @@ func TestVerifyAcceptsANewerSchemaThatBreaksNothing(t *testing.T) {
 			require.NoError(t, newer.Verify(t.Context(), db.Pool))
 			require.ErrorIs(t, migrations.Verify(t.Context(), db.Pool), c.want)
 
-			require.NoError(t, migrations.Up(t.Context(), db.URL), "the older program adds nothing, and takes nothing back")
+			require.ErrorIs(t, migrations.Up(t.Context(), db.URL), c.want, "the older program adds nothing, and takes nothing back")
 			steps, err := migrations.Status(t.Context(), db.URL)
 			require.NoError(t, err)
 			assert.Equal(t, migrations.Step{Version: 99, Applied: true}, steps[len(steps)-1])
@@ -83,6 +83,34 @@ func TestUpHoldsNothingUpWhileItWaits(t *testing.T) {
 	require.Empty(t, done)
 
 	require.NoError(t, tx.Rollback(t.Context()))
+	require.NoError(t, <-done)
+}
+
+// A transaction that has a table, and then wants one that the migration has changed before it came to
+// the first, goes on: the migration gives way, and comes again.
+func TestUpGivesWayToATransactionThatWantsBothTables(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	tx, err := db.Pool.Begin(t.Context())
+	require.NoError(t, err)
+	_, err = tx.Exec(t.Context(), `SELECT FROM daybook.documents`)
+	require.NoError(t, err)
+
+	done := make(chan error, 1)
+	go func() {
+		done <- migrations.Shipped(map[string]string{"00099_later.sql": `-- +goose Up
+ALTER TABLE daybook.jobs ADD COLUMN later text;
+ALTER TABLE daybook.documents ADD COLUMN later text;
+`}).Up(t.Context(), db.URL)
+	}()
+	const waits = `SELECT EXISTS (SELECT FROM pg_locks WHERE relation = 'daybook.documents'::regclass AND NOT granted)`
+	require.Eventually(t, func() bool {
+		var waiting bool
+		return db.Pool.QueryRow(t.Context(), waits).Scan(&waiting) == nil && waiting
+	}, time.Minute, 10*time.Millisecond)
+	_, err = tx.Exec(t.Context(), `SELECT FROM daybook.jobs`)
+	require.NoError(t, err)
+	require.NoError(t, tx.Commit(t.Context()))
 	require.NoError(t, <-done)
 }
 

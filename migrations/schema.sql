@@ -11875,7 +11875,7 @@ CREATE TRIGGER taxes_removed AFTER DELETE ON daybook.documents FOR EACH ROW EXEC
 
 -- Name: documents taxes_replaced; Type: TRIGGER; Schema: daybook; Owner: -
 
-CREATE TRIGGER taxes_replaced AFTER UPDATE OF type, direction, currency, content ON daybook.documents FOR EACH ROW WHEN ((((((old.type IS DISTINCT FROM new.type) OR (old.direction IS DISTINCT FROM new.direction)) OR (old.currency IS DISTINCT FROM new.currency)) OR ((old.content -> 'taxes'::text) IS DISTINCT FROM (new.content -> 'taxes'::text))) OR ((old.content -> 'country'::text) IS DISTINCT FROM (new.content -> 'country'::text)))) EXECUTE FUNCTION daybook.keep_replaced_taxes();
+CREATE TRIGGER taxes_replaced AFTER UPDATE OF type, direction, currency, content ON daybook.documents FOR EACH ROW WHEN (((old.type IS DISTINCT FROM new.type) OR (old.direction IS DISTINCT FROM new.direction) OR (old.currency IS DISTINCT FROM new.currency) OR ((old.content -> 'taxes'::text) IS DISTINCT FROM (new.content -> 'taxes'::text)) OR ((old.content -> 'country'::text) IS DISTINCT FROM (new.content -> 'country'::text)))) EXECUTE FUNCTION daybook.keep_replaced_taxes();
 
 -- Name: jobs waiting_goes; Type: TRIGGER; Schema: daybook; Owner: -
 

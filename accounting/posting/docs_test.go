@@ -70,3 +70,16 @@ func TestDocumentationExamples(t *testing.T) {
 	}
 	assert.Equal(t, 4, cases)
 }
+
+// TestRulesOfOpenItems compiles the rules that docs/open-items.md shows of a rule set.
+func TestRulesOfOpenItems(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/open-items.md")
+	require.NoError(t, err)
+	blocks := regexp.MustCompile("(?ms)^```yaml\n(.*?)```").FindAllSubmatch(page, -1)
+	require.NotEmpty(t, blocks)
+	for _, block := range blocks {
+		_, err := posting.Compile(append([]byte("ruleset: shop\n"), block[1]...))
+		require.NoError(t, err, "%s", block[1])
+	}
+}

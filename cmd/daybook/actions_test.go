@@ -17,7 +17,7 @@ import (
 // applications and programs do.
 var unrecorded = strings.Fields(`
 accounting-enqueue accounting-list accounting-mark accounting-show accounting-status accounting-worker accounts-ledger accounts-list actions-list archive-list archive-verify erasures-list erasures-show audit demo dev entries
-explain export import-camt import-cii import-csv import-facturx import-gobl import-hledger import-json import-list import-mt940 import-ndjson import-opening import-ubl jobs-enqueue jobs-limits jobs-list jobs-show jobs-stats
+explain export import-camt import-cii import-csv import-facturx import-gobl import-hledger import-json import-list import-mt940 import-ndjson import-opening import-ubl init-app jobs-enqueue jobs-limits jobs-list jobs-show jobs-stats
 jobs-types jobs-work journal-list leases man openapi migrate-down migrate-dump migrate-status migrate-up open-items-ageing open-items-list open-items-show open-items-statement organizations-list periods-adjustments periods-check
 periods-closings periods-list queues-list rates-list rules-list rules-show rules-test rules-try schedules-list schedules-show serve statement-balance statement-cash statement-income statement-vat status doctor exchange-show
 tasks-enqueue tasks-history tasks-limits tasks-list tasks-scaffold tasks-show tasks-worker templates-list templates-preview tokens-list trial-balance version worker help top workflow-status workflow-show rules-check

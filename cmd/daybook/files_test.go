@@ -31,7 +31,7 @@ func TestFilesThatCannotBeUsed(t *testing.T) {
 		"jobs enqueue webhook --org de --payload @DIR",
 		"schedules create x --org de --type webhook --every 1h --payload @BELOW",
 		"templates preview welcome --params DIR",
-		"tasks scaffold x --out FILE", "man FILE", "man BELOW", "dev --dir BELOW",
+		"tasks scaffold x --out FILE", "init app BELOW --replace ../..", "man FILE", "man BELOW", "dev --dir BELOW",
 		"archive move --before 1h --archive FILE", "tasks archive --before 1h --to BELOW",
 	} {
 		words := strings.Fields(strings.NewReplacer("DIR", dir, "BELOW", below, "FILE",

@@ -100,8 +100,10 @@ func TestImportCSVUsage(t *testing.T) {
 		{failure.ExitUsage, "give --mapping FILE", []string{file}},
 		{failure.ExitUsage, "wrong.yaml: mapping: 2 problems\n  3:3: missing key \"date\"; add it\n  4:3: unknown key " +
 			"\"dates\"", []string{"--mapping", wrong, file}},
-		{failure.ExitUsage, "no such mapping comes with Daybook, which has shopify-orders, stripe-balance or stripe-report",
-			[]string{"--mapping", "nope", file}},
+		{
+			failure.ExitUsage, "no such mapping comes with Daybook, which has shopify-orders, stripe-balance or stripe-report",
+			[]string{"--mapping", "nope", file},
+		},
 		{failure.ExitUsage, "there is no file that ends in .csv", []string{"--mapping", mapping, t.TempDir()}},
 		{failure.ExitUsage, "name the organization", []string{"--mapping", mapping, file}},
 		{failure.ExitNotFound, "no such file", []string{"--mapping", mapping, filepath.Join(dir, "none.csv")}},

@@ -24,8 +24,15 @@ import (
 // messages.
 func logged(t *testing.T, b *bundle, messages []string, args ...string) (addresses map[string]string, stop func()) {
 	t.Helper()
+	return loggedTo(t, b, &lines{next: make(chan string, 1000)}, messages, args...)
+}
+
+// loggedTo is logged, and log keeps all that the command logs.
+func loggedTo(t *testing.T, b *bundle, log *lines, messages []string, args ...string) (addresses map[string]string,
+	stop func(),
+) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	log := &lines{next: make(chan string, 1000)}
 	ended := make(chan int, 1)
 	go func() {
 		ended <- run(ctx, append([]string{"--database-url", b.URL}, args...), strings.NewReader(""), io.Discard, log)

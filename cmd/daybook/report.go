@@ -55,7 +55,7 @@ func report(ctx context.Context, a *cli.App, err error, command string) int {
 		}
 		message += "\nCheck that PostgreSQL runs and that DAYBOOK_DATABASE_URL names it, then try again."
 	case failure.DatabaseRefuses:
-		message += "\nCheck the user, the password and the database's name in DAYBOOK_DATABASE_URL."
+		message += "\n" + store.RefusalAdvice(err)
 	case failure.RoleLacksRight:
 		if !errors.Is(err, migrations.ErrNoAdminOption) { // which says what to do
 			message += "\n" + roleAdvice(command)

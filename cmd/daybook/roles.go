@@ -56,6 +56,7 @@ var commandRoles = map[string]role{
 	"import":                 domain,
 	"import list":            reader,
 	"import undo":            operator,
+	"init":                   noRole,
 	"journal":                domain,
 	"journal list":           reader,
 	"jobs":                   reader,

@@ -403,3 +403,40 @@ func TestExampleWorkers(t *testing.T) {
 		})
 	}
 }
+
+// TestWorkersOfThePage runs the workers that docs/language-workers.md begins with.
+func TestWorkersOfThePage(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/language-workers.md")
+	require.NoError(t, err)
+	for language, file := range map[string]struct{ name, before, library string }{
+		"python": {"worker.py", "write = lambda payload: 'Dear ' + payload['email']\n", ""},
+		"ts":     {"worker.mjs", "const write = (payload) => 'Dear ' + payload.email;\n", "daybook-client/worker"},
+	} {
+		t.Run(language, func(t *testing.T) {
+			t.Parallel()
+			_, code, there := strings.Cut(string(page), "\n```"+language+"\n")
+			require.True(t, there)
+			code, _, _ = strings.Cut(code, "```")
+			c := &conformance{DB: daybooktest.New(t), t: t, env: pythonPath()}
+			code = file.before + strings.ReplaceAll(code, "postgresql://…", c.URL)
+			path := filepath.Join(t.TempDir(), file.name)
+			if file.library == "" {
+				c.command = []string{python(t, "psycopg"), path}
+			} else {
+				c.command = []string{found(t, "node"), path}
+				code = strings.ReplaceAll(code, file.library, filepath.Join(compiled(t, clientSource), "dist", "worker.js"))
+			}
+			require.NoError(t, os.WriteFile(path, []byte(code), 0o600))
+			daybooktest.AddOrganization(t, c.Pool, daybooktest.Organization{ID: "acme"})
+			_, err := c.Pool.Exec(t.Context(), `CREATE TABLE public.greeted (email text)`)
+			require.NoError(t, err)
+			job := c.enqueue("welcome", `{"email": "ada@example.com"}`, queue.JobOptions{})
+			worker := c.start()
+			c.until("the job is worked", `SELECT count(*) = 1 FROM daybook.jobs WHERE finished_at IS NOT NULL`)
+			c.stopped(worker)
+			assert.Equal(t, `completed 1 {"sent": "Dear ada@example.com"}`, c.text(stateStmt, job))
+			assert.Equal(t, "ada@example.com", c.text(`SELECT email FROM public.greeted`))
+		})
+	}
+}

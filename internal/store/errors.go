@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"database/sql/driver"
 	"errors"
 	"fmt"
@@ -211,10 +212,30 @@ func isConnectError(err error) bool {
 func ValidText(s string) bool { return utf8.ValidString(s) && !strings.ContainsRune(s, 0) }
 
 // RefusesConnection reports whether no connection could be made because of who asks, or for which
-// database: the user, the password, the server's rules of access, or the database's name is wrong.
+// database: the user, the password, the server's rules of access, the database's name or a
+// certificate is wrong.
 func RefusesConnection(err error) bool {
 	state := SQLState(err)
-	return isConnectError(err) && (strings.HasPrefix(state, "28") || state == "3D000" || state == "42501")
+	return isConnectError(err) && (strings.HasPrefix(state, "28") || state == "3D000" || state == "42501" || refusesTLS(err))
+}
+
+// RefusalAdvice is what to do about RefusesConnection.
+func RefusalAdvice(err error) string {
+	if refusesTLS(err) {
+		return "Check sslmode, sslrootcert, sslcert and sslkey in DAYBOOK_DATABASE_URL: sslrootcert names the authority " +
+			"that signed the server's certificate, and the address has a host name that stands in it."
+	}
+	return "Check the user, the password and the database's name in DAYBOOK_DATABASE_URL."
+}
+
+// refusesTLS reports whether one side does not take the other's certificate, or the server has no
+// TLS and the address wants it.
+func refusesTLS(err error) bool {
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return true
+	}
+	network, ok := errors.AsType[*net.OpError](err)
+	return ok && network.Op == "remote error" || err != nil && strings.Contains(err.Error(), "server refused TLS connection")
 }
 
 // ConnectionsAdvice is what to do about LacksConnections.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"time"
 
 	"go.temporal.io/api/serviceerror"
@@ -51,12 +52,18 @@ func Until(ctx context.Context, log *slog.Logger, address string, try func(ctx c
 	}
 }
 
-// Refuses reports whether Temporal answered and refuses the caller: its namespace, its rights or
-// what it asks for is wrong.
+// RefusesTLS reports whether one side does not take the other's certificate, or one speaks TLS and
+// the other does not. gRPC has no more of it than its text.
+func RefusesTLS(err error) bool {
+	return err != nil && (strings.Contains(err.Error(), "tls: ") || strings.Contains(err.Error(), "x509: "))
+}
+
+// Refuses reports whether Temporal answered and refuses the caller: its namespace, its rights, its
+// TLS settings or what it asks for is wrong.
 func Refuses(err error) bool {
 	var denied *serviceerror.PermissionDenied
 	var invalid *serviceerror.InvalidArgument
-	if NoNamespace(err) || errors.As(err, &denied) || errors.As(err, &invalid) {
+	if NoNamespace(err) || RefusesTLS(err) || errors.As(err, &denied) || errors.As(err, &invalid) {
 		return true
 	}
 	var answered interface{ GRPCStatus() *status.Status }

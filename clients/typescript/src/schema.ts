@@ -1821,6 +1821,8 @@ export interface components {
             [key: string]: unknown;
         };
         CloseYearRequest: {
+            /** @description The organization; default that of the token */
+            orgId?: string;
             /** @description The account of equity; required unless undo is set */
             to?: string;
             /** @description Take the close back */
@@ -2356,6 +2358,14 @@ export interface components {
             difference?: string;
             /** Format: int64 */
             group: number;
+        } & {
+            [key: string]: unknown;
+        };
+        FailingDocument: {
+            /** @description Why */
+            code: string;
+            id: string;
+            message: string;
         } & {
             [key: string]: unknown;
         };
@@ -3221,7 +3231,7 @@ export interface components {
             /** @description Who wrote it; default the token's name */
             by?: string;
             counterparty?: string;
-            /** @description That of entries that name none; default that of the first entry */
+            /** @description That of entries that name none; default that of the first entry, or else the organization's own */
             currency?: string;
             /**
              * Format: date
@@ -3238,6 +3248,8 @@ export interface components {
             /** @description Names the journal, so that the same request again changes nothing; default an id of its own */
             id?: string;
             number?: string;
+            /** @description The organization; default that of the token */
+            orgId?: string;
             /** @description Why it is posted */
             reason: string;
         };
@@ -3769,6 +3781,8 @@ export interface components {
         };
         UndoImportResponse: {
             dryRun?: boolean;
+            /** @description Documents that are restored and cannot be posted, as rules, accounts and periods are */
+            failing?: components["schemas"]["FailingDocument"][];
             import: components["schemas"]["Import"];
             kept: components["schemas"]["KeptDocument"][];
             /** @description For the request that goes on; absent: this one came to the end */
@@ -7554,10 +7568,7 @@ export interface operations {
     };
     putJournal: {
         parameters: {
-            query?: {
-                /** @description The organization; default that of the token */
-                orgId?: string;
-            };
+            query?: never;
             header?: never;
             path?: never;
             cookie?: never;
@@ -7615,6 +7626,15 @@ export interface operations {
             };
             /** @description Request Timeout */
             408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -11326,10 +11346,7 @@ export interface operations {
     };
     closeYear: {
         parameters: {
-            query?: {
-                /** @description The organization; default that of the token */
-                orgId?: string;
-            };
+            query?: never;
             header?: never;
             path: {
                 year: number;
@@ -11389,6 +11406,15 @@ export interface operations {
             };
             /** @description Request Timeout */
             408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -43,6 +43,10 @@ type Environment struct {
 	EncryptionKeys string `env:"DAYBOOK_ENCRYPTION_KEYS"`
 	// ClosingKey is the file of the private key that signs closings; empty: they are not signed.
 	ClosingKey string `env:"DAYBOOK_CLOSING_KEY"`
+	// NotifySocket is where the service manager listens, and WatchdogMicroseconds after which silence
+	// it restarts the program; systemd sets both. Empty, 0: it does not.
+	NotifySocket         string `env:"NOTIFY_SOCKET"`
+	WatchdogMicroseconds int64  `env:"WATCHDOG_USEC"`
 
 	NoColor string `env:"NO_COLOR"`
 	Term    string `env:"TERM"`

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 	"time"
 
@@ -105,7 +106,12 @@ func (a *App) CheckDatabaseURL() error {
 		return ErrNoDatabaseURL
 	}
 	for _, address := range []string{a.DatabaseURL, a.DirectURL} {
-		if _, err := pgxpool.ParseConfig(address); err != nil {
+		_, err := pgxpool.ParseConfig(address)
+		if file, ok := errors.AsType[*fs.PathError](err); ok {
+			return Tagged(ErrBadDatabaseURL, "a file that the database's address names (sslrootcert, sslcert or sslkey) cannot be "+
+				"read: %s", file)
+		}
+		if err != nil {
 			return ErrBadDatabaseURL
 		}
 	}

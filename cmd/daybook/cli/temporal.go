@@ -91,6 +91,9 @@ func AwaitTemporal(ctx context.Context, c client.Client, o client.Options, log *
 	case temporalwait.NoNamespace(err):
 		return Tagged(ErrTemporalSetup, "Temporal at %s has no namespace %q: create it with `temporal operator namespace "+
 			"create`, or set TEMPORAL_NAMESPACE", address, namespace)
+	case temporalwait.RefusesTLS(err):
+		return Tagged(ErrTemporalSetup, "Temporal at %s and this program do not agree on TLS: check TEMPORAL_TLS and "+
+			"TEMPORAL_TLS_SERVER_CA_CERT_PATH, _SERVER_NAME, _CLIENT_CERT_PATH and _CLIENT_KEY_PATH: %v", address, err)
 	case temporalwait.Refuses(err):
 		return Tagged(ErrTemporalSetup,
 			"Temporal at %s refuses access to namespace %q: check TEMPORAL_API_KEY and the TLS settings: %v", address,

@@ -1,5 +1,5 @@
-// Package dev has daybook dev and daybook demo, which start servers of their own. They work and
-// serve as package start does, and import as package books does.
+// Package dev has daybook dev and daybook demo, which start servers of their own, work and serve as
+// package start does and import as package books does; and daybook init, which begins a program.
 package dev
 
 import (
@@ -10,5 +10,5 @@ import (
 
 // Commands are the commands of the group.
 func Commands(a *cli.App) []*cobra.Command {
-	return []*cobra.Command{demoCommand(a), devCommand(a)}
+	return []*cobra.Command{demoCommand(a), devCommand(a), initCommand(a)}
 }

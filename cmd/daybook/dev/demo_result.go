@@ -181,7 +181,8 @@ func (d *demo) show(r *demoResult) error {
 		}
 		next := fmt.Sprintf("Temporal UI: %s/namespaces/default/workflows/%s", r.TemporalUI, cli.AccountingLoop.ID)
 		if !d.keep {
-			next = "Next: `make dev` (`daybook dev`) runs such servers until Ctrl-C, with the console and the Temporal UI."
+			next = "Next: `daybook dev` (`make dev`) runs such servers until Ctrl-C, with the console and the Temporal UI.\n" +
+				"`daybook init app shop` makes an application, with a handler of your own."
 		}
 		_, err := fmt.Fprintln(w, next)
 		return err

@@ -168,6 +168,7 @@ func Serve(ctx context.Context, a *cli.App, o ServeOptions) (err error) {
 		return errors.Join(err, listener.Close())
 	}
 	defer func() { err = errors.Join(err, serving.Close()) }()
+	defer notify(ctx, a, "starts", "answers at http://"+listener.Addr().String(), answers("http://"+listener.Addr().String()))()
 	return serving.Serve(ctx, listener)
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 	"go.temporal.io/sdk/client"
+	"google.golang.org/grpc"
 
 	"github.com/daybook-dev/daybook/cmd/daybook/cli"
 	"github.com/daybook-dev/daybook/internal/store"
@@ -154,6 +155,10 @@ func Work(ctx context.Context, a *cli.App, temporal client.Options, options work
 	}
 	defer stop()
 	temporal.MetricsHandler = measured.TemporalHandler()
+	polls := newPolls(len(newWorkers))
+	temporal.ConnectionOptions.DialOptions = append(temporal.ConnectionOptions.DialOptions,
+		grpc.WithChainUnaryInterceptor(polls.note))
+	defer notify(ctx, a, "waits for the database and Temporal", "works every queue", polls.alive)()
 	c, err := client.NewLazyClient(temporal)
 	if err != nil {
 		return cli.Tagged(cli.ErrTemporalSetup, "Temporal's settings: %v", err)

@@ -30,6 +30,10 @@ type composeService struct {
 	Healthcheck     *composeHealthcheck
 	Restart         string
 	StopGracePeriod string `yaml:"stop_grace_period"`
+	ReadOnly        bool   `yaml:"read_only"`
+	Tmpfs           []string
+	CapDrop         []string `yaml:"cap_drop"`
+	SecurityOpt     []string `yaml:"security_opt"`
 }
 
 type composeHealthcheck struct {
@@ -60,6 +64,9 @@ func TestComposeFileIsCoherent(t *testing.T) {
 	for name, s := range compose.Services {
 		if s.Build != nil {
 			require.Contains(t, stages, s.Build.Target, "service %s: build target", name)
+			require.True(t, s.ReadOnly, "service %s: it writes no file", name)
+			require.Equal(t, []string{"ALL"}, s.CapDrop, "service %s: it needs no rights", name)
+			require.Equal(t, []string{"no-new-privileges:true"}, s.SecurityOpt, "service %s", name)
 		} else {
 			require.Regexp(t, pinned, s.Image, "service %s: image with a version", name)
 		}

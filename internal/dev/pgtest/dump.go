@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/daybook-dev/daybook/internal/dev/testdb"
 )
 
@@ -18,6 +20,34 @@ import (
 // was installed without pg_dump, as those of scripts/postgres.sh, skips the test.
 func (db *DB) Dump(tb testing.TB) string {
 	tb.Helper()
+	return db.dump(tb, "--schema-only", "--schema=daybook", "--schema=queues", "--schema=internal",
+		"--exclude-table=daybook.schema_*")
+}
+
+// DumpAll returns the whole database with its rows, without owners, as statements that Restore sends
+// to a server that has the roles.
+func (db *DB) DumpAll(tb testing.TB) string {
+	tb.Helper()
+	return db.dump(tb, "--no-owner", "--no-comments", "--rows-per-insert=100")
+}
+
+// Restore sends what DumpAll returned, as one transaction.
+func (db *DB) Restore(tb testing.TB, dump string) {
+	tb.Helper()
+	conn, err := pgx.Connect(tb.Context(), db.URL)
+	if err != nil {
+		tb.Fatalf("pgtest: %v", err)
+	}
+	if _, err := conn.PgConn().Exec(tb.Context(), dump).ReadAll(); err != nil {
+		tb.Fatalf("pgtest: restore: %v", err)
+	}
+	if err := conn.Close(tb.Context()); err != nil {
+		tb.Fatalf("pgtest: %v", err)
+	}
+}
+
+func (db *DB) dump(tb testing.TB, flags ...string) string {
+	tb.Helper()
 	program, err := program(tb.Context(), shared(tb), "pg_dump")
 	if errors.Is(err, os.ErrNotExist) {
 		tb.Skipf("the server was installed without pg_dump: %v", err)
@@ -25,8 +55,7 @@ func (db *DB) Dump(tb testing.TB) string {
 	if err != nil {
 		tb.Fatalf("pgtest: %v", err)
 	}
-	command := exec.CommandContext(tb.Context(), program, "--schema-only", "--schema=daybook", "--schema=queues",
-		"--schema=internal", "--exclude-table=daybook.schema_*", "--dbname="+db.URL)
+	command := exec.CommandContext(tb.Context(), program, append(flags, "--dbname="+db.URL)...)
 	// The session does not take the application's settings from the environment.
 	command.Env = append(os.Environ(), "PGOPTIONS=")
 	var problems bytes.Buffer
@@ -37,8 +66,9 @@ func (db *DB) Dump(tb testing.TB) string {
 	}
 	var lines strings.Builder
 	for line := range strings.Lines(string(output)) {
-		// Newer versions guard a dump with a random key.
-		if !strings.HasPrefix(line, `\restrict `) && !strings.HasPrefix(line, `\unrestrict `) {
+		// Newer versions guard a dump with a random key, and set what older servers do not know.
+		if !strings.HasPrefix(line, `\restrict `) && !strings.HasPrefix(line, `\unrestrict `) &&
+			!strings.HasPrefix(line, "SET transaction_timeout") {
 			lines.WriteString(line)
 		}
 	}

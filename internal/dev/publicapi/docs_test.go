@@ -36,6 +36,7 @@ import (
 	"github.com/daybook-dev/daybook/handlers"
 	"github.com/daybook-dev/daybook/encryption"
 	"github.com/daybook-dev/daybook/jobs"
+	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/queue"
 	"github.com/daybook-dev/daybook/daybooktest/queuetest"
 	"github.com/daybook-dev/daybook/queue/source"
@@ -44,6 +45,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/assert"
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/trace"
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
@@ -104,7 +107,9 @@ var (
 	payment                       struct{ IBAN string }
 	greet                         func(context.Context, *jobs.Job[greeting]) error
 	pool                          *pgxpool.Pool
+	provider                      trace.TracerProvider
 	registry                      *jobs.Registry
+	request                       *http.Request
 	readPayments                  func(context.Context, pgx.Tx, []source.Key[[16]byte]) (map[source.Key[[16]byte]]source.Row, error)
 	s                             Service
 	tomorrow                      time.Time
@@ -112,23 +117,25 @@ var (
 )
 `
 
-// TestGoOfThePages checks the types of each piece of Go in README.md and docs. docs/jobs.md is left
-// out: a test of examples/welcome compares it with code.
+// TestGoOfThePages checks the types of each piece of Go in README.md and docs, but for those that
+// docs/jobs.md shows of examples/welcome.
 func TestGoOfThePages(t *testing.T) {
 	t.Parallel()
 	pages, err := filepath.Glob("../../../docs/*.md")
 	require.NoError(t, err)
 	_, from, err := publicapi.Importer(t.Context(), "../../..")
 	require.NoError(t, err)
-	pieces := 0
+	example := welcome(t)
+	pieces, shown := 0, 0
 	for _, page := range append(pages, "../../../README.md") {
-		if filepath.Base(page) == "jobs.md" {
-			continue
-		}
 		text, err := os.ReadFile(page)
 		require.NoError(t, err)
 		before := around
 		for _, m := range regexp.MustCompile("(?s)\n```go\n(.*?)```").FindAllSubmatchIndex(text, -1) {
+			if strings.Contains(example, string(text[m[2]:m[3]])) {
+				shown++
+				continue
+			}
 			pieces++
 			where := fmt.Sprintf("%s:%d", filepath.Base(page), 2+strings.Count(string(text[:m[0]]), "\n"))
 			declared, statements := split(string(text[m[2]:m[3]]))
@@ -136,7 +143,25 @@ func TestGoOfThePages(t *testing.T) {
 			assert.Empty(t, wrong(from, before+"func _() error {\n"+statements+"\nreturn nil\n}\n"), where)
 		}
 	}
-	assert.Greater(t, pieces, 15)
+	assert.Greater(t, pieces, 20)
+	assert.Greater(t, shown, 5)
+}
+
+// welcome is the code of examples/welcome.
+func welcome(t *testing.T) string {
+	t.Helper()
+	var code strings.Builder
+	for _, pattern := range []string{"*.go", "*/*.go"} {
+		files, err := filepath.Glob("../../../examples/welcome/" + pattern)
+		require.NoError(t, err)
+		require.NotEmpty(t, files)
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			require.NoError(t, err)
+			code.Write(text)
+		}
+	}
+	return code.String()
 }
 
 // split returns the declarations of a piece, and its statements. What a page leaves out is written

@@ -76,6 +76,7 @@ var words = []retired{
 				why: "the Unix user of that name",
 			},
 			{path: "docs/dev-stack.md", line: "`nobody`", why: "the Unix user of that name"},
+			{path: "server/", line: `http\.NoBody`, why: "a name of net/http"},
 		},
 	},
 	{word: "daybook background", pattern: `\bdaybook background\b|` + "`background " + `[a-z]`, instead: "daybook jobs"},

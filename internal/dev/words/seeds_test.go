@@ -12,11 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The page that says which test shows which feature names tests that exist.
-func TestThePageOfOriginsNamesTests(t *testing.T) {
+// The pages that say which test shows which feature or claim name tests that exist.
+func TestPagesNameTests(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../../docs/seeds.md")
-	require.NoError(t, err)
 	declared := map[string]bool{}
 	function := regexp.MustCompile(`(?m)^func (Test\w+)\(`)
 	require.NoError(t, filepath.WalkDir("../../..", func(path string, d fs.DirEntry, err error) error {
@@ -35,9 +33,27 @@ func TestThePageOfOriginsNamesTests(t *testing.T) {
 		}
 		return err
 	}))
-	named := regexp.MustCompile("`(Test\\w+)`").FindAllStringSubmatch(string(page), -1)
-	require.Greater(t, len(named), 50)
-	for _, m := range named {
-		assert.True(t, declared[m[1]], "docs/seeds.md names %s, which no package declares", m[1])
+	for _, name := range []string{"seeds.md", "security.md"} {
+		page, err := os.ReadFile("../../../docs/" + name)
+		require.NoError(t, err)
+		named := regexp.MustCompile("`(Test\\w+)`").FindAllStringSubmatch(string(page), -1)
+		require.Greater(t, len(named), 30)
+		for _, m := range named {
+			assert.True(t, declared[m[1]], "docs/%s names %s, which no package declares", name, m[1])
+		}
+	}
+}
+
+// Each claim of the page on security names the test that fails when it is untrue.
+func TestEveryClaimOfSecurityHasATest(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../../docs/security.md")
+	require.NoError(t, err)
+	lines := strings.Split(string(page), "\n")
+	for i, line := range lines {
+		head := i+1 < len(lines) && strings.HasPrefix(lines[i+1], "|---")
+		if strings.HasPrefix(line, "| ") && !head {
+			assert.Contains(t, line, "`Test", "docs/security.md:%d", i+1)
+		}
 	}
 }

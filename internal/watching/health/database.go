@@ -312,8 +312,7 @@ func (p *probe) reach(ctx context.Context, err error) (found []Finding, reached 
 	}
 	switch {
 	case store.RefusesConnection(err):
-		f.Says = "The database refuses the connection: " + sentence(err) + "."
-		f.Todo = "Check the user, the password and the database's name in DAYBOOK_DATABASE_URL."
+		f.Says, f.Todo = "The database refuses the connection: "+sentence(err)+".", store.RefusalAdvice(err)
 	case store.LacksConnections(err):
 		f.Says, f.Todo = "The database has no connection left for this role: "+sentence(err)+".", store.ConnectionsAdvice
 	case store.LacksDisk(err):

@@ -1,0 +1,27 @@
+#!/bin/sh
+# Runs when the package (deb, rpm) is installed or upgraded. It starts nothing and migrates nothing: which database is meant is not known before
+# daybook.env was written, its schema may belong to another role, and workers of the old version may still run on it.
+set -e
+
+if ! getent passwd daybook >/dev/null; then
+	useradd --system --user-group --no-create-home --home-dir /var/lib/daybook --shell /usr/sbin/nologin daybook
+fi
+if [ "$(stat -c %G /etc/daybook/daybook.env)" = root ]; then chgrp daybook /etc/daybook/daybook.env; fi
+if [ -d /run/systemd/system ]; then systemctl daemon-reload; fi
+
+# deb: "configure" and the version before, if any; rpm: how many versions are installed now.
+if { [ "$1" = configure ] && [ -z "$2" ]; } || [ "$1" = 1 ]; then
+	cat <<'NEXT'
+Daybook is installed. Next:
+  1. write the addresses into /etc/daybook/daybook.env
+  2. DAYBOOK_DATABASE_URL=postgres://OWNER… daybook migrate up
+  3. systemctl enable --now daybook-worker daybook-serve
+  4. TEMPORAL_ADDRESS=… daybook workflow start
+NEXT
+else
+	cat <<'NEXT'
+Daybook is upgraded; what runs is still the old version. Next:
+  1. DAYBOOK_DATABASE_URL=postgres://OWNER… daybook migrate up
+  2. systemctl try-restart daybook-worker daybook-serve
+NEXT
+fi

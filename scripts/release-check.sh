@@ -1,0 +1,140 @@
+#!/usr/bin/env bash
+# Checks what a release consists of, from a clean clone of the last commit: scripts/release-check.sh [--short] [SECTION…]
+#
+# --short leaves out what needs minutes: it is what CI runs. A section is a function and a line at the end of this file.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+short=0
+if [ "${1:-}" = --short ]; then
+	short=1
+	shift
+fi
+only=" $* "
+
+# What the program may weigh, in bytes.
+readonly heaviest=64000000
+# What systemd-analyze says of the exposure of a unit, in tenths: 0 is none, 100 is all.
+readonly most_exposed=15
+
+work="$(mktemp -d "${TMPDIR:-/tmp}/daybook-release-XXXXXX")"
+chmod 711 "$work"
+trap 'rm -rf "$work"' EXIT
+git clone --quiet --no-hardlinks . "$work/clone"
+cd "$work/clone"
+commit="$(git rev-parse HEAD)" seconds="$(git log -1 --format=%ct)" version=0.0.0-check
+export commit seconds version
+
+fail() {
+	echo "$*" >&2
+	return 1
+}
+
+# build PROGRAM: as goreleaser does for this platform.
+build() {
+	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags="-s -w -X main.version=v$version -X main.commit=$commit" -o "$1" ./cmd/daybook
+}
+
+# package PROGRAM FOLDER: the .deb and the .rpm that .goreleaser.yaml describes.
+package() {
+	mkdir -p "$2"
+	DAYBOOK="$1" scripts/release-files.sh bin/release-files "$seconds"
+	go run -C tools/release ./packages -config "$PWD/.goreleaser.yaml" -root "$PWD" -program "$1" -version "$version" \
+		-commit-time "$(date -u -d "@$seconds" +%FT%TZ)" -out "$2"
+}
+
+check_program() {
+	build "$work/daybook"
+	local says
+	says="$("$work/daybook" version --json)"
+	for want in "\"version\": \"v$version\"" "\"commit\": \"$commit\"" '"schema": [1-9]' '"temporalSdk": "[0-9]' '"temporalApi": "v'; do
+		grep -q "$want" <<<"$says" || fail "version --json lacks $want: $says"
+	done
+	if command -v file >/dev/null; then
+		if file "$work/daybook" | grep -q 'dynamically linked'; then fail "the program is not static"; fi
+	fi
+}
+
+check_weight() {
+	local weight
+	weight="$(stat -c %s "$work/daybook")"
+	echo "$weight bytes, at most $heaviest"
+	[ "$weight" -le "$heaviest" ]
+}
+
+check_units() {
+	local unit exposed
+	for unit in deploy/systemd/*.service; do
+		sed "s|^ExecStart=/usr/bin/daybook|ExecStart=$work/daybook|; /^Documentation=man:/d" "$unit" >"$work/$(basename "$unit")"
+		systemd-analyze verify "$work/$(basename "$unit")"
+		exposed="$(systemd-analyze security --offline=true --no-pager "$unit" | sed -n 's/.*exposure level.*: \([0-9]*\)\.\([0-9]\).*/\1\2/p')"
+		echo "$unit: $((10#$exposed)) tenths, at most $most_exposed"
+		[ "$((10#$exposed))" -le "$most_exposed" ]
+	done
+}
+
+check_packages() {
+	package "$work/daybook" "$work/packages"
+	local list
+	list="$(dpkg-deb -c "$work"/packages/*.deb | awk '{ print $1, $2, $6 }')"
+	for want in '-rwxr-xr-x root/root ./usr/bin/daybook' '-rw-r----- root/root ./etc/daybook/daybook.env' \
+		'-rw-r--r-- root/root ./usr/lib/systemd/system/daybook-worker.service' '-rw-r--r-- root/root ./usr/lib/systemd/system/daybook-serve.service' \
+		'-rw-r--r-- root/root ./usr/share/man/man1/daybook-worker.1.gz' '-rw-r--r-- root/root ./usr/share/bash-completion/completions/daybook'; do
+		grep -qF -- "$want" <<<"$list" || fail "the .deb lacks $want"
+	done
+	[ "$(dpkg-deb -I "$work"/packages/*.deb conffiles)" = /etc/daybook/daybook.env ]
+	if command -v rpm >/dev/null; then
+		[ "$(rpm -qp --configfiles "$work"/packages/*.rpm)" = /etc/daybook/daybook.env ]
+		diff <(rpm -qlp "$work"/packages/*.rpm | grep -v '^/etc/daybook$' | sort) \
+			<(awk '$1 !~ /^d/ { print substr($3, 2) }' <<<"$list" | sort) || fail "the .rpm has other files than the .deb"
+	else
+		echo "no rpm here: only the .deb was read"
+	fi
+}
+
+check_installed() { scripts/release/installed.sh "$work/daybook" "$work"/packages/*.deb; }
+
+# Built again in another folder, with nothing in Go's cache: the same bytes.
+check_reproducible() {
+	git clone --quiet . "$work/elsewhere/another/clone"
+	cd "$work/elsewhere/another/clone"
+	GOCACHE="$work/empty-cache" build "$work/again"
+	package "$work/again" "$work/packages-again"
+	cmp "$work/daybook" "$work/again"
+	for p in "$work"/packages/*; do cmp "$p" "$work/packages-again/$(basename "$p")"; done
+}
+
+check_snapshot() {
+	make release-snapshot
+	cd bin/release
+	sha256sum --quiet --check SHA256SUMS
+	local count
+	for kind in '*.tar.gz 4' '*.zip 2' '*.deb 2' '*.rpm 2' '*.cdx.json 6'; do
+		count="$(find . -maxdepth 1 -name "${kind% *}" | wc -l)"
+		[ "$count" = "${kind#* }" ] || fail "$count files ${kind% *}, want ${kind#* }"
+	done
+	for bill in *.cdx.json; do grep -q 'pkg:golang/go.temporal.io/sdk@' "$bill" || fail "$bill does not name Temporal's SDK"; done
+}
+
+results=() failed=0
+# section WHEN NAME FUNCTION: WHEN is always, or full for what --short leaves out.
+section() {
+	if [ "$1" = full ] && [ "$short" = 1 ] || [ "$only" != "  " ] && [[ "$only" != *" $2 "* ]]; then return; fi
+	local began=$SECONDS result=ok
+	printf '\n=== %s\n' "$2"
+	if ! bash -c "set -euo pipefail; $3" 2>&1; then result=FAILED failed=1; fi
+	results+=("$(printf '%-14s %-7s %5d s' "$2" "$result" $((SECONDS - began)))")
+}
+export work heaviest most_exposed
+export -f fail build package check_program check_weight check_units check_packages check_installed check_reproducible check_snapshot
+
+section always program check_program
+section always weight check_weight
+section always units check_units
+section always packages check_packages
+section always installed check_installed
+section full reproducible check_reproducible
+section full snapshot check_snapshot
+
+printf '\n%-14s %-7s %7s\n' section result seconds
+printf '%s\n' "${results[@]}"
+exit "$failed"

@@ -1,0 +1,2 @@
+// Package chart pins the programs that check deploy/helm/daybook, and tests its package: make test-chart.
+package chart
