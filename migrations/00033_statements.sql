@@ -6,9 +6,8 @@
 -- +goose Up
 -- +goose StatementBegin
 
--- Closed days whose sums are kept: the spans of daybook.closed_spans. They are made when a
--- transaction that closes days commits, and removed when one of their days opens, in the same
--- transaction. Only the functions of this chapter write them.
+-- Closed days whose sums are kept: the spans of daybook.closed_spans. They are made when days are
+-- closed, at the latest when the transaction commits, and removed when one of their days opens. Only the functions of this chapter write them.
 CREATE TABLE daybook.closed_sum_spans (
     org_id       text COLLATE "C" NOT NULL,
     starts_on    date NOT NULL,
@@ -430,7 +429,7 @@ CREATE INDEX impacts_reversals ON daybook.impacts (org_id, posting_date) INCLUDE
 -- The taxes of impacts on days from one to another, which are days of one kept span or of none. kind
 -- says what a row is:
 --
---   impact    what a document states as it is posted, by live impact: only these if by_impact
+--   impact    what a document states as it is posted, by live impact; if by_impact: then no day is kept
 --   stated    what is stated: by documents as they are posted, or, of closed days, as they were at the
 --             closing, less what reversals took back of that
 --   posted    what is posted to one of the accounts, credits less debits
@@ -500,41 +499,41 @@ BEGIN
                m.sign * coalesce(daybook.stated_number(m.t ->> 'base'), 0) AS base, m.sign * coalesce(daybook.stated_number(m.t ->> 'amount'), 0) AS tax
           FROM members m
     ), stated AS MATERIALIZED (
-        SELECT t.id, t.document_id, t.currency, t.direction, t.country, t.category, t.code, t.rate, 1 AS documents, t.base, t.tax
+        SELECT true AS live, t.id, t.document_id, t.currency, t.direction, t.country, t.category, t.code, t.rate, 1 AS documents, t.base, t.tax
           FROM taxes t WHERE t.single
          UNION ALL
-        SELECT t.id, t.document_id, t.currency, t.direction, t.country, t.category, t.code, t.rate, 1, sum(t.base), sum(t.tax)
-          FROM taxes t WHERE NOT t.single GROUP BY 1, 2, 3, 4, 5, 6, 7, 8
+        SELECT true, t.id, t.document_id, t.currency, t.direction, t.country, t.category, t.code, t.rate, 1, sum(t.base), sum(t.tax)
+          FROM taxes t WHERE NOT t.single GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9
          UNION ALL
-        SELECT i.id, i.document_id, k.currency, k.direction, k.country, k.category, k.code, k.rate, 1, k.base, k.tax
+        SELECT false, i.id, i.document_id, k.currency, k.direction, k.country, k.category, k.code, k.rate, 1, k.base, k.tax
           FROM span i JOIN daybook.closed_taxes k ON k.impact_id = i.id AND k.impact_id BETWEEN _first AND _last
          WHERE _kept
          UNION ALL
-        SELECT i.id, i.document_id, k.currency, k.direction, k.country, k.category, k.code, k.rate, 1, k.base, k.tax
+        SELECT false, i.id, i.document_id, k.currency, k.direction, k.country, k.category, k.code, k.rate, 1, k.base, k.tax
           -- Few are reversed, which PostgreSQL cannot know: each is looked up.
           FROM span i CROSS JOIN LATERAL (SELECT * FROM daybook.closed_taxes x WHERE x.impact_id = i.id OFFSET 0) k
-         WHERE NOT _kept AND NOT by_impact AND i.reversed
+         WHERE NOT _kept AND i.reversed
          UNION ALL
-        SELECT r.id, r.document_id, k.currency, k.direction, k.country, k.category, k.code, k.rate, -1, -k.base, -k.tax
+        SELECT false, r.id, r.document_id, k.currency, k.direction, k.country, k.category, k.code, k.rate, -1, -k.base, -k.tax
           FROM reversals r
           JOIN daybook.impacts p ON p.org_id = _org AND p.document_id = r.document_id AND p.seq = r.seq - 1
           JOIN daybook.closed_taxes k ON k.impact_id = p.id
-         WHERE r.posting_date BETWEEN from_day AND to_day AND NOT by_impact
+         WHERE r.posting_date BETWEEN from_day AND to_day
     ), lines AS MATERIALIZED (
         SELECT e.impact_id, e.account_code, e.currency, CASE e.side WHEN 'credit' THEN e.amount_minor ELSE -e.amount_minor END AS amount
-          FROM daybook.entries e WHERE _dense AND NOT by_impact AND e.impact_id BETWEEN _first AND _last AND e.account_code = ANY (accounts)
+          FROM daybook.entries e WHERE _dense AND e.impact_id BETWEEN _first AND _last AND e.account_code = ANY (accounts)
     ), posted AS MATERIALIZED (
         SELECT i.document_id, l.account_code, l.currency, l.amount FROM lines l JOIN span i ON i.id = l.impact_id
          UNION ALL
         SELECT i.document_id, e.account_code, e.currency, CASE e.side WHEN 'credit' THEN e.amount_minor ELSE -e.amount_minor END
           FROM span i JOIN daybook.entries e ON e.impact_id = i.id
-         WHERE NOT _dense AND NOT by_impact AND e.account_code = ANY (accounts)
+         WHERE NOT _dense AND e.account_code = ANY (accounts)
     )
     SELECT 'impact', s.id, s.document_id, '', s.currency, s.direction, s.country, s.category, s.code, s.rate, 1::bigint, s.base, s.tax, NULL::numeric
-      FROM stated s WHERE by_impact
+      FROM stated s WHERE by_impact AND s.live
      UNION ALL
     SELECT 'stated', NULL, '', '', s.currency, s.direction, s.country, s.category, s.code, s.rate, sum(s.documents), sum(s.base), sum(s.tax), NULL
-      FROM stated s WHERE NOT by_impact
+      FROM stated s
      GROUP BY s.currency, s.direction, s.country, s.category, s.code, s.rate
      UNION ALL
     SELECT 'posted', NULL, '', p.account_code, p.currency, '', '', '', '', NULL, NULL, NULL, NULL, sum(p.amount)
@@ -544,7 +543,7 @@ BEGIN
       FROM (SELECT s.document_id, s.currency, CASE s.direction WHEN 'out' THEN s.tax ELSE -s.tax END AS stated, 0 AS posted FROM stated s
              UNION ALL
             SELECT p.document_id, p.currency, 0, p.amount FROM posted p) x
-     WHERE by_document AND NOT by_impact
+     WHERE by_document
      GROUP BY x.document_id, x.currency
     HAVING sum(x.stated) <> sum(x.posted);
 END
@@ -828,11 +827,12 @@ BEGIN
         DELETE FROM daybook.closed_taxes t USING daybook.impacts i
          WHERE t.impact_id = i.id AND i.org_id = _org AND i.posting_date BETWEEN span.starts_on AND span.ends_on
            AND NOT EXISTS (SELECT FROM daybook.impacts x WHERE x.org_id = _org AND x.document_id = i.document_id AND x.seq = i.seq + 1);
-        INSERT INTO daybook.closed_taxes (impact_id, currency, direction, country, category, code, rate, base, tax)
-        SELECT r.impact_id, r.currency, r.direction, r.country, r.category, r.code, r.rate, r.base, r.tax
-          FROM daybook.read_taxes(_org, span.starts_on, span.ends_on, '{}', true, false) r;
         WITH read AS MATERIALIZED (
-            SELECT * FROM daybook.read_taxes(_org, span.starts_on, span.ends_on, daybook.tax_accounts(_org), false, true)
+            SELECT * FROM daybook.read_taxes(_org, span.starts_on, span.ends_on, daybook.tax_accounts(_org), true, true)
+        ), taxes AS (
+            INSERT INTO daybook.closed_taxes (impact_id, currency, direction, country, category, code, rate, base, tax)
+            SELECT r.impact_id, r.currency, r.direction, r.country, r.category, r.code, r.rate, r.base, r.tax
+              FROM read r WHERE r.kind = 'impact'
         ), sums AS (
             INSERT INTO daybook.closed_tax_sums (org_id, starts_on, currency, direction, country, category, code, rate, documents, base, tax)
             SELECT _org, span.starts_on, r.currency, r.direction, r.country, r.category, r.code, r.rate, r.documents, r.base, r.tax

@@ -90,6 +90,7 @@ CREATE FUNCTION daybook.hash_impacts(org_id text, days datemultirange, last_impa
     OUT impacts bigint, OUT entries bigint, OUT hash bytea)
     LANGUAGE sql STABLE
     SET search_path = pg_catalog, pg_temp SET "TimeZone" = 'UTC' SET "DateStyle" = 'ISO, YMD' SET bytea_output = 'hex'
+    SET jit = off SET random_page_cost = 1.1
 AS $$
 SELECT count(*), coalesce(sum(h.entries), 0)::bigint, daybook.chained_hash(h.hash ORDER BY h.id)
   FROM (SELECT i.id, e.entries,
@@ -97,8 +98,11 @@ SELECT count(*), coalesce(sum(h.entries), 0)::bigint, daybook.chained_hash(h.has
                                      i.document_date, i.posting_date, i.entry_count, i.content_hash, i.job_id, i.attempt, i.workflow_run_id,
                                      i.created_at, i.no_entries)::text || e.lines, 'UTF8')) AS hash
           FROM unnest(hash_impacts.days) AS span
-          JOIN daybook.impacts i
-            ON i.org_id = hash_impacts.org_id AND i.posting_date >= lower(span) AND i.posting_date < upper(span) AND i.id <= hash_impacts.last_impact_id
+         -- OFFSET 0: lest the entries of all impacts are read before those of other days are left out.
+         CROSS JOIN LATERAL (
+               SELECT * FROM daybook.impacts x
+                WHERE x.org_id = hash_impacts.org_id AND x.posting_date >= lower(span) AND x.posting_date < upper(span)
+                  AND x.id <= hash_impacts.last_impact_id OFFSET 0) i
          CROSS JOIN LATERAL (
                SELECT count(*) AS entries,
                       coalesce(string_agg(ROW(x.line_no, x.org_id, x.account_code, x.side, x.amount_minor, x.currency, x.rule_line_id, x.document_line,
@@ -180,9 +184,26 @@ $$;
 COMMENT ON FUNCTION daybook.unposted_documents IS
     'Documents whose jobs failed or wait. inside: one of their dates is one of the days; null: no date is known of it';
 
--- What is open when days are closed, of a period from starts_on to ends_on: daybook.closing_list.
+-- What is open when days are closed, of a period from starts_on to ends_on, in this order:
+--
+--   UNPOSTED_FAILED   documents with a date that would be closed whose jobs failed
+--   UNPOSTED_WAITING  such documents whose jobs wait, or run
+--   OPEN_BEFORE       open periods before it
+--   UNDATED           documents that are not posted, and of which Daybook knows no date
+--   SUSPENSE          an account with that role has a balance on the last day: amount, debits less credits
+--   ROUNDING          the same
+--   UNRECONCILED      payments and credit notes of which something is open on the last day: credits on an
+--                     account with the role receivable, debits on one with the role payable
+--   EXCHANGE          differences of exchange rates that are realised until the last day and not booked;
+--                     amount: in the own currency, positive: won
+--   RATES             such differences of which a rate is missing; examples are currencies
+--   TAX               documents of the period whose taxes are not what is posted of them; amount: what
+--                     they state less what is posted, positive: owed
+--
+-- required: it has to be done before the month is closed. A program that evaluates rules passes the
+-- posting dates that they compute.
 CREATE FUNCTION daybook.open_at_closing(org_id text, starts_on date, ends_on date, days datemultirange, computed_ids text[], computed_days date[])
-    RETURNS TABLE (code text, required boolean, count bigint, account text, currency text, amount numeric, examples text[])
+    RETURNS TABLE (code text, required boolean, count bigint, account text, currency text, amount numeric, examples text[], what_to_do text)
     LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
 WITH unposted AS MATERIALIZED (
@@ -219,62 +240,37 @@ WITH unposted AS MATERIALIZED (
       LEFT JOIN LATERAL daybook.exchange_differences(o.id, open_at_closing.ends_on) x ON true
      WHERE o.id = open_at_closing.org_id AND o.currency IS NOT NULL
      GROUP BY o.currency, o.exchange_accounts
+), list (code, required, count, account, currency, amount, examples) AS (
+    SELECT CASE u.state WHEN 'failed' THEN 'UNPOSTED_FAILED' ELSE 'UNPOSTED_WAITING' END, true, count(*), NULL, NULL, NULL::numeric,
+           (array_agg(u.document_id ORDER BY u.date, u.document_id))[:20]
+      FROM (SELECT document_id, date, CASE state WHEN 'failed' THEN 'failed' ELSE 'waiting' END AS state FROM unposted WHERE inside) u
+     GROUP BY u.state
+     UNION ALL
+    SELECT 'OPEN_BEFORE', true, count(*), NULL, NULL, NULL, (array_agg(to_char(o.starts_on, 'YYYY-MM-DD') ORDER BY o.starts_on))[:20]
+      FROM open o
+    HAVING count(*) > 0
+     UNION ALL
+    SELECT 'UNDATED', false, count(*), NULL, NULL, NULL, (array_agg(u.document_id ORDER BY u.document_id))[:20]
+      FROM unposted u WHERE u.inside IS NULL
+    HAVING count(*) > 0
+     UNION ALL
+    SELECT upper(b.role), false, 1, b.code, b.currency, b.amount, '{}'
+      FROM balances b
+     UNION ALL
+    SELECT 'UNRECONCILED', false, u.count, u.account_code, u.currency, u.amount, u.examples
+      FROM unreconciled u
+     UNION ALL
+    SELECT 'EXCHANGE', false, x.count, x.account, x.currency, x.amount, x.examples
+      FROM exchange x WHERE x.amount <> 0
+     UNION ALL
+    SELECT 'RATES', false, x.missing, NULL, NULL, NULL, x.currencies
+      FROM exchange x WHERE x.missing > 0
+     UNION ALL
+    SELECT 'TAX', false, t.count, NULL, t.currency, t.amount, t.examples
+      FROM taxes t
 )
-SELECT CASE u.state WHEN 'failed' THEN 'UNPOSTED_FAILED' ELSE 'UNPOSTED_WAITING' END, true, count(*), NULL, NULL, NULL::numeric,
-       (array_agg(u.document_id ORDER BY u.date, u.document_id))[:20]
-  FROM (SELECT document_id, date, CASE state WHEN 'failed' THEN 'failed' ELSE 'waiting' END AS state FROM unposted WHERE inside) u
- GROUP BY u.state
- UNION ALL
-SELECT 'OPEN_BEFORE', true, count(*), NULL, NULL, NULL, (array_agg(to_char(o.starts_on, 'YYYY-MM-DD') ORDER BY o.starts_on))[:20]
-  FROM open o
-HAVING count(*) > 0
- UNION ALL
-SELECT 'UNDATED', false, count(*), NULL, NULL, NULL, (array_agg(u.document_id ORDER BY u.document_id))[:20]
-  FROM unposted u WHERE u.inside IS NULL
-HAVING count(*) > 0
- UNION ALL
-SELECT upper(b.role), false, 1, b.code, b.currency, b.amount, '{}'
-  FROM balances b
- UNION ALL
-SELECT 'UNRECONCILED', false, u.count, u.account_code, u.currency, u.amount, u.examples
-  FROM unreconciled u
- UNION ALL
-SELECT 'EXCHANGE', false, x.count, x.account, x.currency, x.amount, x.examples
-  FROM exchange x WHERE x.amount <> 0
- UNION ALL
-SELECT 'RATES', false, x.missing, NULL, NULL, NULL, x.currencies
-  FROM exchange x WHERE x.missing > 0
- UNION ALL
-SELECT 'TAX', false, t.count, NULL, t.currency, t.amount, t.examples
-  FROM taxes t
-$$;
-
--- The list that is worked off before the period that begins on a day is closed, in this order:
---
---   UNPOSTED_FAILED   documents with a date that would be closed whose jobs failed
---   UNPOSTED_WAITING  such documents whose jobs wait, or run
---   OPEN_BEFORE       open periods before it
---   UNDATED           documents that are not posted, and of which Daybook knows no date
---   SUSPENSE          an account with that role has a balance on the last day: amount, debits less credits
---   ROUNDING          the same
---   UNRECONCILED      payments and credit notes of which something is open on the last day: credits on an
---                     account with the role receivable, debits on one with the role payable
---   EXCHANGE          differences of exchange rates that are realised until the last day and not booked;
---                     amount: in the own currency, positive: won
---   RATES             such differences of which a rate is missing; examples are currencies
---   TAX               documents of the period whose taxes are not what is posted of them; amount: what
---                     they state less what is posted, positive: owed
---
--- required: it has to be done before the month is closed. Of a closed period, it is what is open
--- now. A program that evaluates rules passes the posting dates that they compute.
-CREATE FUNCTION daybook.closing_list(org_id text, starts_on date, computed_ids text[] DEFAULT '{}', computed_days date[] DEFAULT '{}')
-    RETURNS TABLE (code text, required boolean, count bigint, account text, currency text, amount numeric, examples text[], what_to_do text)
-    LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-AS $$
 SELECT l.code, l.required, l.count, l.account, l.currency, l.amount, l.examples, t.what_to_do
-  FROM daybook.periods p
- CROSS JOIN LATERAL daybook.open_at_closing(p.org_id, p.starts_on, p.ends_on, daybook.days_to_close(p.org_id, p.starts_on),
-                                            computed_ids, computed_days) l
+  FROM list l
   LEFT JOIN (VALUES (1, 'UNPOSTED_FAILED', 'Mend what each failed for: a worker tries it again'),
                     (2, 'UNPOSTED_WAITING', 'Wait until the workers have posted them'),
                     (3, 'OPEN_BEFORE', 'Close them first'),
@@ -285,8 +281,19 @@ SELECT l.code, l.required, l.count, l.account, l.currency, l.amount, l.examples,
                     (8, 'EXCHANGE', 'Book them until the last day'),
                     (9, 'RATES', 'Add the rates'),
                     (10, 'TAX', 'Compare what they state with what is posted, and mend the documents or the rules')) AS t (place, code, what_to_do) ON t.code = l.code
- WHERE p.org_id = closing_list.org_id AND p.starts_on = closing_list.starts_on
  ORDER BY t.place, l.account, l.currency
+$$;
+
+-- The list that is worked off before the period that begins on a day is closed: daybook.open_at_closing.
+-- Of a closed period, it is what is open now.
+CREATE FUNCTION daybook.closing_list(org_id text, starts_on date, computed_ids text[] DEFAULT '{}', computed_days date[] DEFAULT '{}')
+    RETURNS TABLE (code text, required boolean, count bigint, account text, currency text, amount numeric, examples text[], what_to_do text)
+    LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+AS $$
+SELECT l.*
+  FROM daybook.periods p
+ CROSS JOIN LATERAL daybook.open_at_closing(p.org_id, p.starts_on, p.ends_on, daybook.days_to_close(p.org_id, p.starts_on), computed_ids, computed_days) l
+ WHERE p.org_id = closing_list.org_id AND p.starts_on = closing_list.starts_on
 $$;
 COMMENT ON FUNCTION daybook.closing_list IS
     'What is to be done before the period that begins on that day is closed; required: it has to be';
@@ -302,7 +309,8 @@ DECLARE
     _org    CONSTANT text := note_closings.org_id;
     _now    CONSTANT datemultirange := daybook.closed_days(_org);
     _actor  CONSTANT text := coalesce(nullif(current_setting('daybook.actor', true), ''), session_user::text);
-    _list   CONSTANT jsonb := nullif(current_setting('daybook.closing_list', true), '')::jsonb;
+    -- The posting dates that rules compute, by document.
+    _dates  CONSTANT jsonb := coalesce(nullif(current_setting('daybook.computed_dates', true), '')::jsonb, '{}');
     c       daybook.closings;
     changed datemultirange;
     span    record;
@@ -316,6 +324,7 @@ BEGIN
         RAISE EXCEPTION 'the isolation level is %: what was posted before the closing may not be seen', current_setting('transaction_isolation')
             USING ERRCODE = 'DB010', HINT = 'close and open periods in a transaction that is READ COMMITTED';
     END IF;
+    PERFORM daybook.keep_closed_sums(_org); -- the lists read them
     FOREACH want IN ARRAY ARRAY['open', 'closed']::daybook.period_state[] LOOP
         changed := CASE want WHEN 'open' THEN coalesce(c.closed_days, '{}') - _now ELSE _now - coalesce(c.closed_days, '{}') END;
         FOR span IN
@@ -346,8 +355,11 @@ BEGIN
             PERFORM daybook.keep_closed_items(_org, c.closed_days);
             c.list := NULL;
             IF want = 'closed' THEN
-                c.list := coalesce(_list, (SELECT coalesce(jsonb_agg(l), '[]')
-                                             FROM daybook.open_at_closing(_org, c.starts_on, c.ends_on, c.days, '{}', '{}') l));
+                SELECT coalesce(jsonb_agg(jsonb_strip_nulls(jsonb_build_object(
+                           'code', l.code, 'required', l.required, 'count', l.count, 'account', l.account, 'currency', l.currency, 'amount_minor', l.amount,
+                           'examples', nullif(l.examples, '{}'), 'what_to_do', l.what_to_do))), '[]') INTO c.list
+                  FROM (SELECT array_agg(d.key) AS ids, array_agg(d.value::date) AS days FROM jsonb_each_text(_dates) d) computed
+                 CROSS JOIN LATERAL daybook.open_at_closing(_org, c.starts_on, c.ends_on, c.days, coalesce(computed.ids, '{}'), coalesce(computed.days, '{}')) l;
             END IF;
             c.previous_hash := c.hash;
             c.signature := NULL;

@@ -1946,22 +1946,10 @@ CREATE FUNCTION daybook.closing_list(org_id text, starts_on date, computed_ids t
     LANGUAGE sql STABLE
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
-SELECT l.code, l.required, l.count, l.account, l.currency, l.amount, l.examples, t.what_to_do
+SELECT l.*
   FROM daybook.periods p
- CROSS JOIN LATERAL daybook.open_at_closing(p.org_id, p.starts_on, p.ends_on, daybook.days_to_close(p.org_id, p.starts_on),
-                                            computed_ids, computed_days) l
-  LEFT JOIN (VALUES (1, 'UNPOSTED_FAILED', 'Mend what each failed for: a worker tries it again'),
-                    (2, 'UNPOSTED_WAITING', 'Wait until the workers have posted them'),
-                    (3, 'OPEN_BEFORE', 'Close them first'),
-                    (4, 'UNDATED', 'Have them posted if they belong to the period'),
-                    (5, 'SUSPENSE', 'Find out where the amounts belong, and post them there'),
-                    (6, 'ROUNDING', 'Check that it is as small as roundings are'),
-                    (7, 'UNRECONCILED', 'Put them together with what they pay or correct, or leave them open'),
-                    (8, 'EXCHANGE', 'Book them until the last day'),
-                    (9, 'RATES', 'Add the rates'),
-                    (10, 'TAX', 'Compare what they state with what is posted, and mend the documents or the rules')) AS t (place, code, what_to_do) ON t.code = l.code
+ CROSS JOIN LATERAL daybook.open_at_closing(p.org_id, p.starts_on, p.ends_on, daybook.days_to_close(p.org_id, p.starts_on), computed_ids, computed_days) l
  WHERE p.org_id = closing_list.org_id AND p.starts_on = closing_list.starts_on
- ORDER BY t.place, l.account, l.currency
 $$;
 
 -- Name: FUNCTION closing_list(org_id text, starts_on date, computed_ids text[], computed_days date[]); Type: COMMENT; Schema: daybook; Owner: -
@@ -3647,6 +3635,8 @@ CREATE FUNCTION daybook.hash_impacts(org_id text, days datemultirange, last_impa
     SET "TimeZone" TO 'UTC'
     SET "DateStyle" TO 'ISO, YMD'
     SET bytea_output TO 'hex'
+    SET jit TO 'off'
+    SET random_page_cost TO '1.1'
     AS $$
 SELECT count(*), coalesce(sum(h.entries), 0)::bigint, daybook.chained_hash(h.hash ORDER BY h.id)
   FROM (SELECT i.id, e.entries,
@@ -3654,8 +3644,11 @@ SELECT count(*), coalesce(sum(h.entries), 0)::bigint, daybook.chained_hash(h.has
                                      i.document_date, i.posting_date, i.entry_count, i.content_hash, i.job_id, i.attempt, i.workflow_run_id,
                                      i.created_at, i.no_entries)::text || e.lines, 'UTF8')) AS hash
           FROM unnest(hash_impacts.days) AS span
-          JOIN daybook.impacts i
-            ON i.org_id = hash_impacts.org_id AND i.posting_date >= lower(span) AND i.posting_date < upper(span) AND i.id <= hash_impacts.last_impact_id
+         -- OFFSET 0: lest the entries of all impacts are read before those of other days are left out.
+         CROSS JOIN LATERAL (
+               SELECT * FROM daybook.impacts x
+                WHERE x.org_id = hash_impacts.org_id AND x.posting_date >= lower(span) AND x.posting_date < upper(span)
+                  AND x.id <= hash_impacts.last_impact_id OFFSET 0) i
          CROSS JOIN LATERAL (
                SELECT count(*) AS entries,
                       coalesce(string_agg(ROW(x.line_no, x.org_id, x.account_code, x.side, x.amount_minor, x.currency, x.rule_line_id, x.document_line,
@@ -4474,11 +4467,12 @@ BEGIN
         DELETE FROM daybook.closed_taxes t USING daybook.impacts i
          WHERE t.impact_id = i.id AND i.org_id = _org AND i.posting_date BETWEEN span.starts_on AND span.ends_on
            AND NOT EXISTS (SELECT FROM daybook.impacts x WHERE x.org_id = _org AND x.document_id = i.document_id AND x.seq = i.seq + 1);
-        INSERT INTO daybook.closed_taxes (impact_id, currency, direction, country, category, code, rate, base, tax)
-        SELECT r.impact_id, r.currency, r.direction, r.country, r.category, r.code, r.rate, r.base, r.tax
-          FROM daybook.read_taxes(_org, span.starts_on, span.ends_on, '{}', true, false) r;
         WITH read AS MATERIALIZED (
-            SELECT * FROM daybook.read_taxes(_org, span.starts_on, span.ends_on, daybook.tax_accounts(_org), false, true)
+            SELECT * FROM daybook.read_taxes(_org, span.starts_on, span.ends_on, daybook.tax_accounts(_org), true, true)
+        ), taxes AS (
+            INSERT INTO daybook.closed_taxes (impact_id, currency, direction, country, category, code, rate, base, tax)
+            SELECT r.impact_id, r.currency, r.direction, r.country, r.category, r.code, r.rate, r.base, r.tax
+              FROM read r WHERE r.kind = 'impact'
         ), sums AS (
             INSERT INTO daybook.closed_tax_sums (org_id, starts_on, currency, direction, country, category, code, rate, documents, base, tax)
             SELECT _org, span.starts_on, r.currency, r.direction, r.country, r.category, r.code, r.rate, r.documents, r.base, r.tax
@@ -5311,7 +5305,8 @@ DECLARE
     _org    CONSTANT text := note_closings.org_id;
     _now    CONSTANT datemultirange := daybook.closed_days(_org);
     _actor  CONSTANT text := coalesce(nullif(current_setting('daybook.actor', true), ''), session_user::text);
-    _list   CONSTANT jsonb := nullif(current_setting('daybook.closing_list', true), '')::jsonb;
+    -- The posting dates that rules compute, by document.
+    _dates  CONSTANT jsonb := coalesce(nullif(current_setting('daybook.computed_dates', true), '')::jsonb, '{}');
     c       daybook.closings;
     changed datemultirange;
     span    record;
@@ -5325,6 +5320,7 @@ BEGIN
         RAISE EXCEPTION 'the isolation level is %: what was posted before the closing may not be seen', current_setting('transaction_isolation')
             USING ERRCODE = 'DB010', HINT = 'close and open periods in a transaction that is READ COMMITTED';
     END IF;
+    PERFORM daybook.keep_closed_sums(_org); -- the lists read them
     FOREACH want IN ARRAY ARRAY['open', 'closed']::daybook.period_state[] LOOP
         changed := CASE want WHEN 'open' THEN coalesce(c.closed_days, '{}') - _now ELSE _now - coalesce(c.closed_days, '{}') END;
         FOR span IN
@@ -5355,8 +5351,11 @@ BEGIN
             PERFORM daybook.keep_closed_items(_org, c.closed_days);
             c.list := NULL;
             IF want = 'closed' THEN
-                c.list := coalesce(_list, (SELECT coalesce(jsonb_agg(l), '[]')
-                                             FROM daybook.open_at_closing(_org, c.starts_on, c.ends_on, c.days, '{}', '{}') l));
+                SELECT coalesce(jsonb_agg(jsonb_strip_nulls(jsonb_build_object(
+                           'code', l.code, 'required', l.required, 'count', l.count, 'account', l.account, 'currency', l.currency, 'amount_minor', l.amount,
+                           'examples', nullif(l.examples, '{}'), 'what_to_do', l.what_to_do))), '[]') INTO c.list
+                  FROM (SELECT array_agg(d.key) AS ids, array_agg(d.value::date) AS days FROM jsonb_each_text(_dates) d) computed
+                 CROSS JOIN LATERAL daybook.open_at_closing(_org, c.starts_on, c.ends_on, c.days, coalesce(computed.ids, '{}'), coalesce(computed.days, '{}')) l;
             END IF;
             c.previous_hash := c.hash;
             c.signature := NULL;
@@ -5449,7 +5448,7 @@ COMMENT ON FUNCTION daybook.notification_stats(p_org_id text, p_time_zone text, 
 
 -- Name: open_at_closing(text, date, date, datemultirange, text[], date[]); Type: FUNCTION; Schema: daybook; Owner: -
 
-CREATE FUNCTION daybook.open_at_closing(org_id text, starts_on date, ends_on date, days datemultirange, computed_ids text[], computed_days date[]) RETURNS TABLE(code text, required boolean, count bigint, account text, currency text, amount numeric, examples text[])
+CREATE FUNCTION daybook.open_at_closing(org_id text, starts_on date, ends_on date, days datemultirange, computed_ids text[], computed_days date[]) RETURNS TABLE(code text, required boolean, count bigint, account text, currency text, amount numeric, examples text[], what_to_do text)
     LANGUAGE sql STABLE
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
@@ -5487,34 +5486,48 @@ WITH unposted AS MATERIALIZED (
       LEFT JOIN LATERAL daybook.exchange_differences(o.id, open_at_closing.ends_on) x ON true
      WHERE o.id = open_at_closing.org_id AND o.currency IS NOT NULL
      GROUP BY o.currency, o.exchange_accounts
+), list (code, required, count, account, currency, amount, examples) AS (
+    SELECT CASE u.state WHEN 'failed' THEN 'UNPOSTED_FAILED' ELSE 'UNPOSTED_WAITING' END, true, count(*), NULL, NULL, NULL::numeric,
+           (array_agg(u.document_id ORDER BY u.date, u.document_id))[:20]
+      FROM (SELECT document_id, date, CASE state WHEN 'failed' THEN 'failed' ELSE 'waiting' END AS state FROM unposted WHERE inside) u
+     GROUP BY u.state
+     UNION ALL
+    SELECT 'OPEN_BEFORE', true, count(*), NULL, NULL, NULL, (array_agg(to_char(o.starts_on, 'YYYY-MM-DD') ORDER BY o.starts_on))[:20]
+      FROM open o
+    HAVING count(*) > 0
+     UNION ALL
+    SELECT 'UNDATED', false, count(*), NULL, NULL, NULL, (array_agg(u.document_id ORDER BY u.document_id))[:20]
+      FROM unposted u WHERE u.inside IS NULL
+    HAVING count(*) > 0
+     UNION ALL
+    SELECT upper(b.role), false, 1, b.code, b.currency, b.amount, '{}'
+      FROM balances b
+     UNION ALL
+    SELECT 'UNRECONCILED', false, u.count, u.account_code, u.currency, u.amount, u.examples
+      FROM unreconciled u
+     UNION ALL
+    SELECT 'EXCHANGE', false, x.count, x.account, x.currency, x.amount, x.examples
+      FROM exchange x WHERE x.amount <> 0
+     UNION ALL
+    SELECT 'RATES', false, x.missing, NULL, NULL, NULL, x.currencies
+      FROM exchange x WHERE x.missing > 0
+     UNION ALL
+    SELECT 'TAX', false, t.count, NULL, t.currency, t.amount, t.examples
+      FROM taxes t
 )
-SELECT CASE u.state WHEN 'failed' THEN 'UNPOSTED_FAILED' ELSE 'UNPOSTED_WAITING' END, true, count(*), NULL, NULL, NULL::numeric,
-       (array_agg(u.document_id ORDER BY u.date, u.document_id))[:20]
-  FROM (SELECT document_id, date, CASE state WHEN 'failed' THEN 'failed' ELSE 'waiting' END AS state FROM unposted WHERE inside) u
- GROUP BY u.state
- UNION ALL
-SELECT 'OPEN_BEFORE', true, count(*), NULL, NULL, NULL, (array_agg(to_char(o.starts_on, 'YYYY-MM-DD') ORDER BY o.starts_on))[:20]
-  FROM open o
-HAVING count(*) > 0
- UNION ALL
-SELECT 'UNDATED', false, count(*), NULL, NULL, NULL, (array_agg(u.document_id ORDER BY u.document_id))[:20]
-  FROM unposted u WHERE u.inside IS NULL
-HAVING count(*) > 0
- UNION ALL
-SELECT upper(b.role), false, 1, b.code, b.currency, b.amount, '{}'
-  FROM balances b
- UNION ALL
-SELECT 'UNRECONCILED', false, u.count, u.account_code, u.currency, u.amount, u.examples
-  FROM unreconciled u
- UNION ALL
-SELECT 'EXCHANGE', false, x.count, x.account, x.currency, x.amount, x.examples
-  FROM exchange x WHERE x.amount <> 0
- UNION ALL
-SELECT 'RATES', false, x.missing, NULL, NULL, NULL, x.currencies
-  FROM exchange x WHERE x.missing > 0
- UNION ALL
-SELECT 'TAX', false, t.count, NULL, t.currency, t.amount, t.examples
-  FROM taxes t
+SELECT l.code, l.required, l.count, l.account, l.currency, l.amount, l.examples, t.what_to_do
+  FROM list l
+  LEFT JOIN (VALUES (1, 'UNPOSTED_FAILED', 'Mend what each failed for: a worker tries it again'),
+                    (2, 'UNPOSTED_WAITING', 'Wait until the workers have posted them'),
+                    (3, 'OPEN_BEFORE', 'Close them first'),
+                    (4, 'UNDATED', 'Have them posted if they belong to the period'),
+                    (5, 'SUSPENSE', 'Find out where the amounts belong, and post them there'),
+                    (6, 'ROUNDING', 'Check that it is as small as roundings are'),
+                    (7, 'UNRECONCILED', 'Put them together with what they pay or correct, or leave them open'),
+                    (8, 'EXCHANGE', 'Book them until the last day'),
+                    (9, 'RATES', 'Add the rates'),
+                    (10, 'TAX', 'Compare what they state with what is posted, and mend the documents or the rules')) AS t (place, code, what_to_do) ON t.code = l.code
+ ORDER BY t.place, l.account, l.currency
 $$;
 
 -- Name: open_item_ends(); Type: FUNCTION; Schema: daybook; Owner: -
@@ -6031,41 +6044,41 @@ BEGIN
                m.sign * coalesce(daybook.stated_number(m.t ->> 'base'), 0) AS base, m.sign * coalesce(daybook.stated_number(m.t ->> 'amount'), 0) AS tax
           FROM members m
     ), stated AS MATERIALIZED (
-        SELECT t.id, t.document_id, t.currency, t.direction, t.country, t.category, t.code, t.rate, 1 AS documents, t.base, t.tax
+        SELECT true AS live, t.id, t.document_id, t.currency, t.direction, t.country, t.category, t.code, t.rate, 1 AS documents, t.base, t.tax
           FROM taxes t WHERE t.single
          UNION ALL
-        SELECT t.id, t.document_id, t.currency, t.direction, t.country, t.category, t.code, t.rate, 1, sum(t.base), sum(t.tax)
-          FROM taxes t WHERE NOT t.single GROUP BY 1, 2, 3, 4, 5, 6, 7, 8
+        SELECT true, t.id, t.document_id, t.currency, t.direction, t.country, t.category, t.code, t.rate, 1, sum(t.base), sum(t.tax)
+          FROM taxes t WHERE NOT t.single GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9
          UNION ALL
-        SELECT i.id, i.document_id, k.currency, k.direction, k.country, k.category, k.code, k.rate, 1, k.base, k.tax
+        SELECT false, i.id, i.document_id, k.currency, k.direction, k.country, k.category, k.code, k.rate, 1, k.base, k.tax
           FROM span i JOIN daybook.closed_taxes k ON k.impact_id = i.id AND k.impact_id BETWEEN _first AND _last
          WHERE _kept
          UNION ALL
-        SELECT i.id, i.document_id, k.currency, k.direction, k.country, k.category, k.code, k.rate, 1, k.base, k.tax
+        SELECT false, i.id, i.document_id, k.currency, k.direction, k.country, k.category, k.code, k.rate, 1, k.base, k.tax
           -- Few are reversed, which PostgreSQL cannot know: each is looked up.
           FROM span i CROSS JOIN LATERAL (SELECT * FROM daybook.closed_taxes x WHERE x.impact_id = i.id OFFSET 0) k
-         WHERE NOT _kept AND NOT by_impact AND i.reversed
+         WHERE NOT _kept AND i.reversed
          UNION ALL
-        SELECT r.id, r.document_id, k.currency, k.direction, k.country, k.category, k.code, k.rate, -1, -k.base, -k.tax
+        SELECT false, r.id, r.document_id, k.currency, k.direction, k.country, k.category, k.code, k.rate, -1, -k.base, -k.tax
           FROM reversals r
           JOIN daybook.impacts p ON p.org_id = _org AND p.document_id = r.document_id AND p.seq = r.seq - 1
           JOIN daybook.closed_taxes k ON k.impact_id = p.id
-         WHERE r.posting_date BETWEEN from_day AND to_day AND NOT by_impact
+         WHERE r.posting_date BETWEEN from_day AND to_day
     ), lines AS MATERIALIZED (
         SELECT e.impact_id, e.account_code, e.currency, CASE e.side WHEN 'credit' THEN e.amount_minor ELSE -e.amount_minor END AS amount
-          FROM daybook.entries e WHERE _dense AND NOT by_impact AND e.impact_id BETWEEN _first AND _last AND e.account_code = ANY (accounts)
+          FROM daybook.entries e WHERE _dense AND e.impact_id BETWEEN _first AND _last AND e.account_code = ANY (accounts)
     ), posted AS MATERIALIZED (
         SELECT i.document_id, l.account_code, l.currency, l.amount FROM lines l JOIN span i ON i.id = l.impact_id
          UNION ALL
         SELECT i.document_id, e.account_code, e.currency, CASE e.side WHEN 'credit' THEN e.amount_minor ELSE -e.amount_minor END
           FROM span i JOIN daybook.entries e ON e.impact_id = i.id
-         WHERE NOT _dense AND NOT by_impact AND e.account_code = ANY (accounts)
+         WHERE NOT _dense AND e.account_code = ANY (accounts)
     )
     SELECT 'impact', s.id, s.document_id, '', s.currency, s.direction, s.country, s.category, s.code, s.rate, 1::bigint, s.base, s.tax, NULL::numeric
-      FROM stated s WHERE by_impact
+      FROM stated s WHERE by_impact AND s.live
      UNION ALL
     SELECT 'stated', NULL, '', '', s.currency, s.direction, s.country, s.category, s.code, s.rate, sum(s.documents), sum(s.base), sum(s.tax), NULL
-      FROM stated s WHERE NOT by_impact
+      FROM stated s
      GROUP BY s.currency, s.direction, s.country, s.category, s.code, s.rate
      UNION ALL
     SELECT 'posted', NULL, '', p.account_code, p.currency, '', '', '', '', NULL, NULL, NULL, NULL, sum(p.amount)
@@ -6075,7 +6088,7 @@ BEGIN
       FROM (SELECT s.document_id, s.currency, CASE s.direction WHEN 'out' THEN s.tax ELSE -s.tax END AS stated, 0 AS posted FROM stated s
              UNION ALL
             SELECT p.document_id, p.currency, 0, p.amount FROM posted p) x
-     WHERE by_document AND NOT by_impact
+     WHERE by_document
      GROUP BY x.document_id, x.currency
     HAVING sum(x.stated) <> sum(x.posted);
 END

@@ -131,8 +131,8 @@ func TestClosingListSaysWhatIsOpen(t *testing.T) {
 	require.NoError(t, err)
 	last := b.closings()[1]
 	assert.Equal(t, last.DBRole, last.ClosedBy)
-	assert.JSONEq(t, `[{"code": "UNDATED", "count": 1, "amount": null, "account": null, "currency": null, "examples": ["elsewhere"], "required": false}]`,
-		string(last.List))
+	assert.JSONEq(t, `[{"code": "UNDATED", "count": 1, "examples": ["elsewhere"], "required": false,
+		"what_to_do": "Have them posted if they belong to the period"}]`, string(last.List))
 }
 
 // The list has exchange differences to book, rates that are missing, and taxes that are not posted

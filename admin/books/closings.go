@@ -112,12 +112,14 @@ func closer(ctx context.Context) string {
 
 // noteClosing makes a change of a period, and finds the row of the chain that the database wrote of
 // it.
-func noteClosing(ctx context.Context, tx pgx.Tx, org string, c *PeriodChange, f func() error) error {
+func noteClosing(ctx context.Context, tx pgx.Tx, org string, c *PeriodChange, rules ledgerdb.ComputedDates,
+	f func() error,
+) error {
 	before, err := ledgerdb.LastClosing(ctx, tx, org)
 	if err != nil {
 		return err
 	}
-	if err := ledgerdb.Closed(ctx, tx, closer(ctx), c.Open, f); err != nil {
+	if err := ledgerdb.Closed(ctx, tx, closer(ctx), rules, f); err != nil {
 		return err
 	}
 	written, err := ledgerdb.Closings(ctx, tx, org, before, 0)

@@ -240,6 +240,21 @@ SELECT coalesce(string_agg(x::text, ' '), '') FROM ((TABLE kept EXCEPT TABLE pla
 	require.Empty(t, differ)
 }
 
+// A closing keeps nothing of a group of which nothing is open: what leaves it later is kept then.
+func TestWhatLeavesAGroupOfClosedDaysIsOpen(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	fixture.Ready(t, b.Pool, sold(org, "a", "Ada", 1, 1000), pays(org, "p", "Ada", 2, 1000))
+	b.work()
+	b.reconcile("a", "p")
+	require.NoError(t, second(books.AddPeriods(t.Context(), b.Pool, org, books.Month(2026, 3))))
+	require.NoError(t, second(books.ClosePeriod(t.Context(), b.Pool, org, books.Month(2026, 3), books.CloseOptions{})))
+	require.Zero(t, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.closed_items`))
+	require.NoError(t, second(books.Unreconcile(t.Context(), b.Pool, org, "p")))
+	assert.Equal(t, map[string]string{"a 1200": "1000", "p 1200": "-1000"}, b.openItems(org, models.NewDate(2026, 3, 31)))
+	assert.EqualValues(t, 2, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.closed_items`))
+}
+
 // A stricter transaction might not see what a group has become, and would tear it apart.
 func TestGroupsInAStricterTransaction(t *testing.T) {
 	t.Parallel()

@@ -3,6 +3,7 @@ package books
 import (
 	"context"
 	"crypto/ed25519"
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -57,8 +58,8 @@ func AddPeriods(ctx context.Context, db DB, org string, periods ...models.Period
 		return nil, store.Refuse(ErrInvalid, "there is no period to add", "")
 	}
 	err = change(ctx, db, org, false, func(tx pgx.Tx) (err error) {
-		unposted, err := shutOut(ctx, tx, org, func(ledgerdb.ComputedDates) error {
-			return ledgerdb.Closed(ctx, tx, closer(ctx), nil, func() (err error) {
+		unposted, err := shutOut(ctx, tx, org, func(rules ledgerdb.ComputedDates) error {
+			return ledgerdb.Closed(ctx, tx, closer(ctx), rules, func() (err error) {
 				added, err = ledgerdb.AddPeriods(ctx, tx, org, periods)
 				return err
 			})
@@ -153,17 +154,20 @@ func closePeriod(ctx context.Context, tx pgx.Tx, org string, p models.Period, ru
 	if c.Period, err = periodOf(ctx, tx, org, p); err != nil || c.State == models.PeriodClosed {
 		return err
 	}
-	if c.Open, err = ledgerdb.ClosingList(ctx, tx, org, p.StartsOn, rules); err != nil {
-		return err
-	}
-	return noteClosing(ctx, tx, org, c, func() (err error) {
+	if err = noteClosing(ctx, tx, org, c, rules, func() (err error) {
 		if err = ledgerdb.ClosePeriod(ctx, tx, org, p.StartsOn); err != nil {
 			return err
 		}
 		c.Changed = true
 		c.Period, err = periodOf(ctx, tx, org, p)
 		return err
-	})
+	}); err != nil {
+		return err
+	}
+	if c.Closing == nil {
+		return nil
+	}
+	return store.Wrap("read what was open", json.Unmarshal(c.Closing.List, &c.Open))
 }
 
 // OpenPeriod opens the period that begins on p.StartsOn, and p.EndsOn, unless it is zero, must be
@@ -177,7 +181,7 @@ func OpenPeriod(ctx context.Context, db DB, org string, p models.Period) (Period
 		if err := ledgerdb.LockPeriod(ctx, tx, org, p.StartsOn); err != nil {
 			return err
 		}
-		err := noteClosing(ctx, tx, org, &c, func() error {
+		err := noteClosing(ctx, tx, org, &c, ledgerdb.ComputedDates{}, func() error {
 			done, err := ledgerdb.OpenPeriod(ctx, tx, org, p.StartsOn)
 			if err != nil {
 				return err

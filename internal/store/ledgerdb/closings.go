@@ -31,25 +31,25 @@ SELECT code, required, count, coalesce(account, ''), coalesce(currency, ''), amo
 	return list, store.Wrap("read the closing list", err)
 }
 
-// Closed has the closings and openings that f causes note who made them, and what was open; a nil
-// list is looked for by the database. An empty actor is the role of the database.
-func Closed(ctx context.Context, tx pgx.Tx, actor string, list []models.ClosingItem, f func() error) error {
-	const stmt = `SELECT set_config('daybook.actor', $1, true), set_config('daybook.closing_list', $2, true)`
-	text := ""
-	if list != nil {
-		b, err := json.Marshal(list)
-		if err != nil {
-			return store.Wrap("write the closing list", err)
-		}
-		text = string(b)
+// Closed has the closings and openings that f causes note who made them, and compute what was open
+// with the dates that rules compute. An empty actor is the role of the database.
+func Closed(ctx context.Context, tx pgx.Tx, actor string, rules ComputedDates, f func() error) error {
+	const stmt = `SELECT set_config('daybook.actor', $1, true), set_config('daybook.computed_dates', $2, true)`
+	computed := make(map[string]models.Date, len(rules.IDs))
+	for i, id := range rules.IDs {
+		computed[id] = rules.Days[i]
 	}
-	if _, err := tx.Exec(ctx, stmt, actor, text); err != nil {
+	text, err := json.Marshal(computed)
+	if err != nil {
+		return store.Wrap("write the dates that the rules compute", err)
+	}
+	if _, err := tx.Exec(ctx, stmt, actor, string(text)); err != nil {
 		return store.Wrap("say who closes", err)
 	}
 	if err := f(); err != nil {
 		return err
 	}
-	_, err := tx.Exec(ctx, stmt, "", "")
+	_, err = tx.Exec(ctx, stmt, "", "")
 	return store.Wrap("say who closes", err)
 }
 
