@@ -136,7 +136,7 @@ SELECT r.oid::regclass || '.' || a.attname
 	}
 	kept, err := os.ReadFile(filepath.Join(released, "statements.sql"))
 	require.NoError(t, err)
-	for _, statement := range strings.Split(string(kept), "\n;\n") {
+	for statement := range strings.SplitSeq(string(kept), "\n;\n") {
 		if _, err := conn.Prepare(t.Context(), "", statement); err != nil {
 			found = append(found, fmt.Sprintf("programs of the release before send %q: %v", statement, err))
 		}
@@ -181,9 +181,9 @@ SELECT DISTINCT l.relation::regclass || ' while it holds ' || l.mode
 func outside(t *testing.T, conn *pgx.Conn, up string) []string {
 	t.Helper()
 	var found []string
-	for _, statement := range strings.Split(up, ";") {
+	for statement := range strings.SplitSeq(up, ";") {
 		var lines []string
-		for _, line := range strings.Split(statement, "\n") {
+		for line := range strings.SplitSeq(statement, "\n") {
 			if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "--") {
 				lines = append(lines, line)
 			}

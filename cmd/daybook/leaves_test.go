@@ -116,9 +116,9 @@ func TestNothingOfAPayloadLeavesTheDatabase(t *testing.T) {
 
 	said := map[string]string{"log": log.whole.String(), "metrics": metrics, "spans and metrics by OTLP": collector.text()}
 	for _, queue := range []string{workflows.AccountingTaskQueue, workflows.JobsTaskQueue, workflows.TasksTaskQueue} {
-		described, err := c.DescribeWorkflowExecution(t.Context(), queue, "")
+		described, err := c.DescribeWorkflow(t.Context(), queue, "")
 		require.NoError(t, err)
-		raw, err := proto.Marshal(described)
+		raw, err := proto.Marshal(described.RawResponse)
 		require.NoError(t, err)
 		history := raw
 		events := c.GetWorkflowHistory(t.Context(), queue, "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)

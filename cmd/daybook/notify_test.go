@@ -22,7 +22,7 @@ func TestServiceManagerIsTold(t *testing.T) {
 	server := temporaltest.Shared(t)
 	inNamespace(t, server, server.Namespace(t))
 	b := setup(t)
-	folder, err := os.MkdirTemp("", "notify") // a socket's name is short
+	folder, err := os.MkdirTemp("", "notify") //nolint:usetesting // a socket's name is short, the test's folder's is not
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(folder) })
 	for _, args := range [][]string{{"worker"}, {"serve", "--listen", "127.0.0.1:0"}} {
