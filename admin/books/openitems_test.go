@@ -252,7 +252,7 @@ func TestWhatLeavesAGroupOfClosedDaysIsOpen(t *testing.T) {
 	require.Zero(t, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.closed_items`))
 	require.NoError(t, second(books.Unreconcile(t.Context(), b.Pool, org, "p")))
 	assert.Equal(t, map[string]string{"a 1200": "1000", "p 1200": "-1000"}, b.openItems(org, models.NewDate(2026, 3, 31)))
-	assert.EqualValues(t, 2, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.closed_items`))
+	assert.Equal(t, 2, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.closed_items`))
 }
 
 // A stricter transaction might not see what a group has become, and would tear it apart.

@@ -273,10 +273,10 @@ func TestAnUnknownDimensionIsRefused(t *testing.T) {
 	require.NoError(t, second(books.AddPeriods(ctx, b.Pool, org, march)))
 	refuses := func(o books.StatementOptions, says string) {
 		t.Helper()
-		for _, make := range []func(context.Context, books.DB, string, books.StatementOptions) (models.Statement, error){
+		for _, statement := range []func(context.Context, books.DB, string, books.StatementOptions) (models.Statement, error){
 			books.BalanceSheet, books.IncomeStatement,
 		} {
-			_, err := make(ctx, b.Pool, org, o)
+			_, err := statement(ctx, b.Pool, org, o)
 			require.ErrorIs(t, err, books.ErrDimensionNotFound)
 			require.ErrorContains(t, err, says)
 		}
