@@ -30,6 +30,14 @@ func (c Chapters) Up(ctx context.Context, databaseURL string) error {
 	return c.withProvider(ctx, databaseURL, func(db *sql.DB, p *goose.Provider) error { return c.up(ctx, db, p) })
 }
 
+// Down takes the newest migration back.
+func (c Chapters) Down(ctx context.Context, databaseURL string) error {
+	return c.withProvider(ctx, databaseURL, func(_ *sql.DB, p *goose.Provider) error {
+		_, err := p.Down(ctx)
+		return err
+	})
+}
+
 // Verify says whether a program with these migrations can work with the schema.
 func (c Chapters) Verify(ctx context.Context, db Querier) error { return c.verify(ctx, db) }
 

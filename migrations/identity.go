@@ -23,8 +23,8 @@ import (
 // same numbers.
 var ErrDifferent = failure.New(failure.SchemaDifferent,
 	"the database was made by other migrations of the same number, as by a program from before the first release: use the "+
-		"program that made it, or make the database anew (`daybook migrate down --all --delete-data` by the program that "+
-		"made it, or, if the schemas queues and internal have nothing of yours, DROP SCHEMA daybook, queues, internal "+
+		"program that made it, or make the database anew (`daybook migrate down --all` by the program that made it, with "+
+		"--delete-data if it asks for that, or, if the schemas queues and internal have nothing of yours, DROP SCHEMA daybook, queues, internal "+
 		"CASCADE, then `daybook migrate up`)")
 
 // ErrIncomplete means that constraints, indexes or triggers are missing that the migrations made.
@@ -158,11 +158,23 @@ ON CONFLICT (version) DO UPDATE SET sha256 = excluded.sha256, breaks = excluded.
 		if err := apply(ctx, db, p, t); err != nil {
 			return err
 		}
+		// An older program that starts before the rest is applied compares with this one.
+		if t.version >= Baseline {
+			if err := noteObjects(ctx, db, t.version, true); err != nil {
+				return err
+			}
+		}
 	}
+	return noteObjects(ctx, db, list[len(list)-1].version, false)
+}
+
+// noteObjects notes what the schema has, as what the migration version has left; unless it is noted
+// already, and anew is false.
+func noteObjects(ctx context.Context, db *sql.DB, version int64, anew bool) error {
 	const whole = `
 UPDATE daybook.schema_texts SET objects = (SELECT array_agg(object ORDER BY object) FROM (` + objectsQuery + `) o)
  WHERE version = $1 AND ($2 OR objects IS NULL)`
-	if _, err := db.ExecContext(ctx, whole, list[len(list)-1].version, len(missing) > 0); err != nil {
+	if _, err := db.ExecContext(ctx, whole, version, anew); err != nil {
 		return fmt.Errorf("note what the schema has: %w", err)
 	}
 	return nil
@@ -248,13 +260,13 @@ SELECT count(t.version) = cardinality($1::bigint[]), (SELECT min(v.version) FROM
 	return verifyObjects(ctx, db, versions[len(versions)-1])
 }
 
-// verifyObjects compares with what was noted last: by the migration newest, or by those of a program
-// that followed.
+// verifyObjects compares with what was noted last: by the migration newest, or by those of a newer
+// program that are applied still.
 func verifyObjects(ctx context.Context, db Querier, newest int64) error {
 	const missing = `
 SELECT t.objects IS NOT NULL, (SELECT min(o) FROM unnest(t.objects) AS o WHERE o NOT IN (` + objectsQuery + `))
   FROM daybook.schema_texts t
- WHERE t.version >= $1
+ WHERE t.version >= $1 AND EXISTS (SELECT FROM daybook.schema_migrations m WHERE m.version_id = t.version AND m.is_applied)
  ORDER BY t.objects IS NULL, t.version DESC
  LIMIT 1`
 	var noted bool

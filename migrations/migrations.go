@@ -57,8 +57,8 @@ const verifyLimit = 5 * time.Second
 
 // ownSettings give the session that migrates settings of its own, because the database and the role
 // may have other defaults. It calls no function or operator that another role has put into a schema
-// of the search path, waits for as long as it takes, and compiles functions and keeps comments as
-// they were written to be.
+// of the search path, waits for as long as it takes (for locks see apply), and compiles functions and
+// keeps comments as they were written to be.
 const ownSettings = `
 SET search_path = pg_catalog, pg_temp;
 SET client_encoding = 'UTF8';

@@ -45,19 +45,38 @@ func TestVerifyAcceptsANewerSchemaThatBreaksNothing(t *testing.T) {
 	}
 }
 
-// An index that a newer program drops, and says so by dropping it in a migration, is not missed by
-// an older one; one that is lost in another way is.
+// An index that a newer program drops in a migration is not missed by an older one, also when a
+// later migration of it fails; one that is lost in another way is.
 func TestVerifyMissesWhatTheNewestProgramNoted(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
+	newer := migrations.Shipped(map[string]string{
+		"00098_later.sql": "-- +goose Up\nDROP INDEX daybook.imports_org_id;\nCREATE INDEX imports_later ON daybook.imports (org_id);\n",
+		"00099_fails.sql": "-- +goose Up\nSELECT 1 / 0;\n",
+	})
+	require.ErrorContains(t, newer.Up(t.Context(), db.URL), "division by zero")
+	require.NoError(t, migrations.Verify(t.Context(), db.Pool))
+	_, err := db.Pool.Exec(t.Context(), `DROP INDEX daybook.imports_later`)
+	require.NoError(t, err)
+	err = migrations.Verify(t.Context(), db.Pool)
+	require.ErrorIs(t, err, migrations.ErrIncomplete)
+	require.ErrorContains(t, err, "imports_later")
+}
+
+// After a newer program has taken its migration back, an older one misses nothing of it.
+func TestVerifyAfterANewerMigrationWasTakenBack(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
 	newer := migrations.Shipped(map[string]string{"00099_later.sql": `-- +goose Up
-CREATE INDEX jobs_later ON daybook.jobs (org_id);
+CREATE INDEX imports_later ON daybook.imports (org_id);
+-- +goose Down
+DROP INDEX daybook.imports_later;
 `})
 	require.NoError(t, newer.Up(t.Context(), db.URL))
+	require.NoError(t, newer.Down(t.Context(), db.URL))
 	require.NoError(t, migrations.Verify(t.Context(), db.Pool))
-	_, err := db.Pool.Exec(t.Context(), `DROP INDEX daybook.jobs_later`)
-	require.NoError(t, err)
-	require.ErrorIs(t, newer.Verify(t.Context(), db.Pool), migrations.ErrIncomplete)
+	require.NoError(t, newer.Up(t.Context(), db.URL))
+	require.NoError(t, newer.Verify(t.Context(), db.Pool))
 }
 
 // While a migration waits for the lock of a table, others go on reading and writing it.

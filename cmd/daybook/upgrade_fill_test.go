@@ -136,7 +136,7 @@ func (b *bundle) books(dir string) {
 		"daybook exchange book --until 2026-03-31 --adjustment 1370 --gain 4930 --loss 6960 --org acme",
 		"daybook year-end --org acme --year 2025 --to 2900")
 	b.work()
-	b.do("daybook periods close --org acme --month 2026-01", "daybook periods close --org acme --month 2026-02", "daybook periods open --org acme --month 2026-02",
+	b.do("daybook periods close --org acme --year 2025", "daybook periods close --org acme --month 2026-01", "daybook periods close --org acme --month 2026-02", "daybook periods open --org acme --month 2026-02",
 		"daybook organizations source daybook --org acme", "daybook organizations cap --org beta --max-in-flight 5",
 		"daybook organizations rate --org beta --rate 1000", "daybook accounting enqueue acme later --version 1 --ready-at 2999-01-01T00:00:00Z",
 		"daybook accounting enqueue acme unwanted --version 1", "daybook accounting cancel acme unwanted")

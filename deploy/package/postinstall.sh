@@ -13,10 +13,10 @@ if [ -d /run/systemd/system ]; then systemctl daemon-reload; fi
 if { [ "$1" = configure ] && [ -z "$2" ]; } || [ "$1" = 1 ]; then
 	cat <<'NEXT'
 Daybook is installed. Next:
-  1. write the addresses into /etc/daybook/daybook.env
-  2. DAYBOOK_DATABASE_URL=postgres://OWNER… daybook migrate up
+  1. DAYBOOK_DATABASE_URL=postgres://OWNER… daybook migrate up --roles, and passwords for the roles
+  2. write the addresses into /etc/daybook/daybook.env (the server's own: docs/installing.md)
   3. systemctl enable --now daybook-worker daybook-serve
-  4. TEMPORAL_ADDRESS=… daybook workflow start
+  4. DAYBOOK_DATABASE_URL=… TEMPORAL_ADDRESS=… daybook workflow start
 NEXT
 else
 	cat <<'NEXT'

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"syscall"
 	"unicode/utf8"
@@ -221,7 +222,7 @@ func RefusesConnection(err error) bool {
 
 // RefusalAdvice is what to do about RefusesConnection.
 func RefusalAdvice(err error) string {
-	if refusesTLS(err) {
+	if SQLState(err) == "" && refusesTLS(err) {
 		return "Check sslmode, sslrootcert, sslcert and sslkey in DAYBOOK_DATABASE_URL: sslrootcert names the authority " +
 			"that signed the server's certificate, and the address has a host name that stands in it."
 	}
@@ -229,13 +230,21 @@ func RefusalAdvice(err error) string {
 }
 
 // refusesTLS reports whether one side does not take the other's certificate, or the server has no
-// TLS and the address wants it.
+// TLS and the address wants it. An address that tries TLS first, and goes on without, names the
+// server's refusal in whatever error it ends with.
 func refusesTLS(err error) bool {
+	if connect, ok := errors.AsType[*pgconn.ConnectError](err); ok && goesOnWithoutTLS(connect.Config) {
+		return false
+	}
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return true
 	}
 	network, ok := errors.AsType[*net.OpError](err)
 	return ok && network.Op == "remote error" || err != nil && strings.Contains(err.Error(), "server refused TLS connection")
+}
+
+func goesOnWithoutTLS(c *pgconn.Config) bool {
+	return c.TLSConfig == nil || slices.ContainsFunc(c.Fallbacks, func(f *pgconn.FallbackConfig) bool { return f.TLSConfig == nil })
 }
 
 // ConnectionsAdvice is what to do about LacksConnections.

@@ -20,6 +20,7 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 
 {{- define "daybook.image" -}}
 {{- with .Values.image -}}
+{{- $_ := required "image.repository: the registry and name of the image, which docs/docker.md tells how to build" .repository -}}
 {{- if .digest }}{{ .repository }}@{{ .digest }}{{ else }}{{ .repository }}:{{ .tag | default $.Chart.AppVersion }}{{ end -}}
 {{- end -}}
 {{- end -}}
