@@ -55,7 +55,7 @@ func TestNDJSONRefuses(t *testing.T) {
 		`"direction":"in"=>"direction":"inwards"`: "direction",
 		`EUR=>eur`:                                "ISO 4217",
 		`"issue_date":"2025-01-31",=>`:            "issue_date is missing",
-		`2025-01-31=>2025-02-30`:                  "YYYY-MM-DD",
+		`2025-01-31=>2025-02-30`:                  "there is no such day",
 		`2025-01-31=>0000-01-01`:                  "issue_date: date 0000-01-01: want one from 1900-01-01 to 2999-12-31",
 		`2025-01-31=>0001-01-01`:                  "issue_date: date 0001-01-01: want one from 1900-01-01",
 		`2025-01-31","=>9999-12-31","`:            "issue_date: date 9999-12-31",
