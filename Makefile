@@ -232,7 +232,7 @@ bench-smoke: ## a short run of every scenario that can be short
 tools: $(GOLANGCI) $(WORKFLOWCHECK) ## build the Temporal CLI and the linters into the user's cache
 	go run ./internal/dev/devstack/temporalcli
 
-# What it builds is what a release has (.goreleaser.yaml); nothing is published. ARGS='--single-target' builds for this platform alone.
+# What it builds is what a release has (.goreleaser.yaml); nothing is published.
 .PHONY: release-snapshot
 release-snapshot: $(GORELEASER) $(CYCLONEDX) ## build a release into bin/release: programs, archives, packages, checksums, SBOMs
 	@ln -sf $(notdir $(CYCLONEDX)) $(TOOLBIN)/cyclonedx-gomod
