@@ -44,20 +44,23 @@ CREATE TABLE IF NOT EXISTS daybook.schema_texts (
 )`
 
 // objectsQuery lists the constraints, indexes and triggers of Daybook's tables. A restore makes
-// them after the rows of all tables. Other tables of schema queues are the application's.
+// them after the rows of all tables.
 const objectsQuery = `
 SELECT 'constraint ' || r.relname || '.' || c.conname AS object
   FROM pg_catalog.pg_constraint c JOIN pg_catalog.pg_class r ON r.oid = c.conrelid
- WHERE (r.relnamespace = 'daybook'::regnamespace OR r.oid = ANY (` + taskTables +
-	`)) AND c.contype IN ('p', 'u', 'f', 'c')
+ WHERE ` + ownRelation + ` AND c.contype IN ('p', 'u', 'f', 'c')
 UNION ALL
 SELECT 'index ' || i.relname
   FROM pg_catalog.pg_class i JOIN pg_catalog.pg_index x ON x.indexrelid = i.oid JOIN pg_catalog.pg_class r ON r.oid = x.indrelid
- WHERE (r.relnamespace = 'daybook'::regnamespace OR r.oid = ANY (` + taskTables + `)) AND i.relkind = 'i'
+ WHERE ` + ownRelation + ` AND i.relkind = 'i'
 UNION ALL
 SELECT 'trigger ' || r.relname || '.' || t.tgname
   FROM pg_catalog.pg_trigger t JOIN pg_catalog.pg_class r ON r.oid = t.tgrelid
- WHERE (r.relnamespace = 'daybook'::regnamespace OR r.oid = ANY (` + taskTables + `)) AND NOT t.tgisinternal`
+ WHERE ` + ownRelation + ` AND NOT t.tgisinternal`
+
+// ownRelation says whether the table r is Daybook's. Other tables of schema queues are the
+// application's.
+const ownRelation = `(r.relnamespace = 'daybook'::regnamespace OR r.oid = ANY (` + taskTables + `))`
 
 // taskTables are Daybook's tables in schema queues.
 const taskTables = `ARRAY[to_regclass('queues.task'), to_regclass('queues.task_lease'), to_regclass('queues.task_completed'), to_regclass('queues.error'),
@@ -119,12 +122,8 @@ func (c chapters) up(ctx context.Context, db *sql.DB, p *goose.Provider) error {
 		return err
 	}
 	if want := steps[len(steps)-1].Source.Version; have > want {
-		var survives bool
-		if err := db.QueryRowContext(ctx, survivesNewer, want).Scan(&survives); err != nil {
-			return fmt.Errorf("read what newer migrations break: %w", err)
-		}
-		if !survives {
-			return newer(have, want)
+		if err := refuseNewer(want, have, db.QueryRowContext(ctx, survivesNewer, want).Scan); err != nil {
+			return err
 		}
 	}
 	list, err := c.texts()
@@ -148,8 +147,8 @@ func (c chapters) up(ctx context.Context, db *sql.DB, p *goose.Provider) error {
 	}
 	for _, t := range missing {
 		const note = `
-INSERT INTO daybook.schema_texts AS t (version, sha256, breaks) VALUES ($1, $2, $3)
-ON CONFLICT (version) DO UPDATE SET sha256 = excluded.sha256, breaks = excluded.breaks, objects = NULL WHERE t.sha256 <> excluded.sha256`
+INSERT INTO daybook.schema_texts (version, sha256, breaks) VALUES ($1, $2, $3)
+ON CONFLICT (version) DO UPDATE SET sha256 = excluded.sha256, breaks = excluded.breaks, objects = NULL`
 		if _, err := db.ExecContext(ctx, note, t.version, t.sha256, t.breaks); err != nil {
 			return fmt.Errorf("note the text of migration %d: %w", t.version, err)
 		}
@@ -160,21 +159,20 @@ ON CONFLICT (version) DO UPDATE SET sha256 = excluded.sha256, breaks = excluded.
 		}
 		// An older program that starts before the rest is applied compares with this one.
 		if t.version >= Baseline {
-			if err := noteObjects(ctx, db, t.version, true); err != nil {
+			if err := noteObjects(ctx, db, t.version); err != nil {
 				return err
 			}
 		}
 	}
-	return noteObjects(ctx, db, list[len(list)-1].version, false)
+	return noteObjects(ctx, db, list[len(list)-1].version) // a run before may have ended before it did
 }
 
-// noteObjects notes what the schema has, as what the migration version has left; unless it is noted
-// already, and anew is false.
-func noteObjects(ctx context.Context, db *sql.DB, version int64, anew bool) error {
+// noteObjects notes what the schema has, as what a migration has left, unless it is noted already.
+func noteObjects(ctx context.Context, db *sql.DB, version int64) error {
 	const whole = `
 UPDATE daybook.schema_texts SET objects = (SELECT array_agg(object ORDER BY object) FROM (` + objectsQuery + `) o)
- WHERE version = $1 AND ($2 OR objects IS NULL)`
-	if _, err := db.ExecContext(ctx, whole, version, anew); err != nil {
+ WHERE version = $1 AND objects IS NULL`
+	if _, err := db.ExecContext(ctx, whole, version); err != nil {
 		return fmt.Errorf("note what the schema has: %w", err)
 	}
 	return nil

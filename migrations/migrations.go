@@ -88,9 +88,8 @@ type Step struct {
 
 // Up applies every migration that is missing. Concurrent calls wait for each other; a second call
 // does nothing. It applies nothing, and returns ErrDifferent when an applied migration has another
-// text than this build's, ErrNewer when a newer build has taken
-// something away from the schema. The address must lead
-// to PostgreSQL itself, or through a pooler in session mode: else it returns
+// text than this build's, ErrNewer when a newer build has taken something away from the schema. The
+// address must lead to PostgreSQL itself, or through a pooler in session mode: else it returns
 // queue.ErrDirectAddressNeeded.
 func Up(ctx context.Context, databaseURL string) error {
 	return shipped.withProvider(ctx, databaseURL, func(db *sql.DB, p *goose.Provider) error { return shipped.up(ctx, db, p) })
@@ -130,7 +129,7 @@ func refuseData(ctx context.Context, db *sql.DB) error {
 	const tables = `
 SELECT coalesce(string_agg(format('SELECT %L WHERE EXISTS (SELECT FROM %s)', r.oid::regclass, r.oid::regclass), ' UNION ALL '), '')
   FROM pg_catalog.pg_class r
- WHERE r.relkind = 'r' AND (r.relnamespace = 'daybook'::regnamespace OR r.oid = ANY (` + taskTables + `))
+ WHERE r.relkind = 'r' AND ` + ownRelation + `
    AND r.relname NOT IN ('schema_migrations', 'schema_texts', 'defaults', 'fleets')`
 	var query string
 	if err := db.QueryRowContext(ctx, tables).Scan(&query); err != nil {
@@ -208,9 +207,9 @@ type Querier interface {
 }
 
 // Verify returns ErrPending, ErrNewer or ErrDifferent when the schema is not one that this build can
-// work with: the one that it was made for, or a newer one that takes nothing away. It returns ErrIncomplete when a part of it is missing, for instance while a dump is
-// being restored. After five seconds it returns ErrNoAnswer; a connection or transaction that it
-// was given is closed then.
+// work with: the one that it was made for, or a newer one that takes nothing away. It returns
+// ErrIncomplete when a part of it is missing, for instance while a dump is being restored. After five
+// seconds it returns ErrNoAnswer; a connection or transaction that it was given is closed then.
 func Verify(ctx context.Context, db Querier) error {
 	within, cancel := context.WithTimeout(ctx, verifyLimit)
 	defer cancel()
@@ -242,7 +241,7 @@ func (c chapters) verify(ctx context.Context, db Querier) error {
 	case have < want:
 		return fmt.Errorf("%w (it is at %d, the program needs %d)", ErrPending, have, want)
 	case have > want:
-		if err := verifyNewer(ctx, db, want, have); err != nil {
+		if err := refuseNewer(want, have, db.QueryRow(ctx, survivesNewer, want).Scan); err != nil {
 			return err
 		}
 	}
@@ -256,19 +255,14 @@ SELECT coalesce(bool_and(NOT coalesce(t.breaks, true)), true)
   FROM daybook.schema_migrations m LEFT JOIN daybook.schema_texts t ON t.version = m.version_id
  WHERE m.is_applied AND m.version_id > $1`
 
-func newer(have, want int64) error {
-	return fmt.Errorf("%w (it is at %d, the program knows %d)", ErrNewer, have, want)
-}
-
-// verifyNewer returns ErrNewer unless each migration that follows want is one that programs survive
-// which do not know it.
-func verifyNewer(ctx context.Context, db Querier, want, have int64) error {
+// refuseNewer returns ErrNewer when the answer to survivesNewer, which scan reads, is no.
+func refuseNewer(want, have int64, scan func(...any) error) error {
 	var survives bool
-	if err := db.QueryRow(ctx, survivesNewer, want).Scan(&survives); err != nil {
+	if err := scan(&survives); err != nil {
 		return fmt.Errorf("read what newer migrations break: %w", err)
 	}
 	if !survives {
-		return newer(have, want)
+		return fmt.Errorf("%w (it is at %d, the program knows %d)", ErrNewer, have, want)
 	}
 	return nil
 }
