@@ -133,16 +133,19 @@ func undoBatchOf(ctx context.Context, db DB, i *models.Import, after string, mos
 
 // tryRestored finds out which of the documents that were restored cannot be posted.
 func tryRestored(ctx context.Context, tx pgx.Tx, org string, some []models.UndoneDocument) error {
-	var keys []ledgerdb.DocumentKey
+	type restored struct {
+		*models.UndoneDocument
+		last *ledgerdb.LastImpact
+	}
+	var rest []restored
 	var impacts []ledgerdb.ImpactKey
-	var restored []*models.UndoneDocument
 	for n := range some {
 		if some[n].Result == models.UndoRestored {
-			key := ledgerdb.DocumentKey{OrgID: org, ID: some[n].ID}
-			keys, impacts, restored = append(keys, key), append(impacts, ledgerdb.ImpactKey{DocumentKey: key}), append(restored, &some[n])
+			rest = append(rest, restored{&some[n], nil})
+			impacts = append(impacts, ledgerdb.ImpactKey{DocumentKey: ledgerdb.DocumentKey{OrgID: org, ID: some[n].ID}})
 		}
 	}
-	if len(keys) == 0 {
+	if len(rest) == 0 {
 		return nil
 	}
 	trial, err := ledger.NewTrial(ctx, tx, org)
@@ -153,27 +156,32 @@ func tryRestored(ctx context.Context, tx pgx.Tx, org string, some []models.Undon
 	if err != nil {
 		return err
 	}
+	for n := range rest {
+		rest[n].last = last[n]
+	}
 	// The locks are the undo's, so that none is missing; what is too much at a time is read later.
-	for len(keys) > 0 {
+	for len(rest) > 0 {
+		var keys []ledgerdb.DocumentKey
+		for _, d := range rest {
+			keys = append(keys, ledgerdb.DocumentKey{OrgID: org, ID: d.ID})
+		}
 		found, _, err := ledgerdb.LockDocuments(ctx, tx, keys)
 		if err != nil {
 			return err
 		}
-		var laterKeys []ledgerdb.DocumentKey
-		var laterLast []*ledgerdb.LastImpact
-		var later []*models.UndoneDocument
+		var later []restored
 		for n, f := range found {
 			switch {
 			case f.State == ledgerdb.DocumentLater:
-				laterKeys, laterLast, later = append(laterKeys, keys[n]), append(laterLast, last[n]), append(later, restored[n])
+				later = append(later, rest[n])
 			case f.State != ledgerdb.DocumentHere || f.Document.AccountingReadyAt == nil:
 			case f.Err != nil:
-				restored[n].Fails = models.Errorf(models.CodeDocumentInvalid, "%v", f.Err)
+				rest[n].Fails = models.Errorf(models.CodeDocumentInvalid, "%v", f.Err)
 			default:
-				restored[n].Fails = trial.Refused(last[n], f.Document)
+				rest[n].Fails = trial.Refused(rest[n].last, f.Document)
 			}
 		}
-		keys, last, restored = laterKeys, laterLast, later
+		rest = later
 	}
 	return nil
 }
