@@ -90,13 +90,26 @@ COMMIT;`
 	}
 }
 
-// pagesOf counts the pages that each call reads, the second time in its session: the first call
-// reads the catalog as well.
-//
-// A cursor names the transactions that were open when it was made, those of other tests on the
-// server and of vacuums too, and each call looks for the tasks of each of them. So the cursors are
-// moved, by a round of work, until none of them names another transaction.
+// pagesOf counts the pages that each call reads, the fewest of three times: what other tests do on the
+// server at that moment only adds to them, and a call that walks dead rows does so every time.
 func pagesOf(t *testing.T, db *pgtest.DB, round func()) map[string]int {
+	t.Helper()
+	fewest := map[string]int{}
+	for range 3 {
+		moveCursors(t, db, round)
+		for call, n := range pagesNow(t, db) {
+			if known, counted := fewest[call]; !counted || n < known {
+				fewest[call] = n
+			}
+		}
+	}
+	return fewest
+}
+
+// moveCursors moves the cursors, by a round of work, until none of them names another transaction. A
+// cursor names the transactions that were open when it was made, those of other tests on the server
+// and of vacuums too, and each call looks for the tasks of each of them.
+func moveCursors(t *testing.T, db *pgtest.DB, round func()) {
 	t.Helper()
 	for others, tries := 1, 0; others > 0; tries++ {
 		require.Less(t, tries, 500, "another transaction is always open on the server")
@@ -108,6 +121,12 @@ func pagesOf(t *testing.T, db *pgtest.DB, round func()) map[string]int {
 		require.NoError(t, db.Pool.QueryRow(t.Context(), `
 SELECT max(cardinality(c.unseen)) - 1 FROM (SELECT DISTINCT ON (scope) unseen FROM queues.task_cursor ORDER BY scope, cursor_no DESC) c`).Scan(&others))
 	}
+}
+
+// pagesNow counts the pages that each call reads, the second time in its session: the first call
+// reads the catalog as well.
+func pagesNow(t *testing.T, db *pgtest.DB) map[string]int {
+	t.Helper()
 	conn, err := db.Pool.Acquire(t.Context())
 	require.NoError(t, err)
 	defer conn.Release()
