@@ -68,16 +68,17 @@ WITH found AS MATERIALIZED (
      CROSS JOIN LATERAL (SELECT * FROM daybook.documents x WHERE x.org_id = k.org_id AND x.id = k.id OFFSET 0) d
      ORDER BY k.n
 ), former AS (
-    INSERT INTO daybook.import_documents (import_id, document_id, created, former)
-    SELECT f.import_id, f.id, x.deleted_at IS NOT NULL,
+    INSERT INTO daybook.import_documents AS m (import_id, document_id, created, version, written_at, former)
+    SELECT f.import_id, f.id, x.deleted_at IS NOT NULL, x.accounting_ready_version, x.updated_at,
            CASE WHEN x.deleted_at IS NULL
                 THEN jsonb_build_object('type', x.type, 'direction', x.direction, 'currency', x.currency, 'issue_date', x.issue_date, 'value_date', x.value_date,
                          'content', x.content, 'ready', x.accounting_ready_at IS NOT NULL, 'version', x.accounting_ready_version, 'import_id', x.import_id) END
       FROM found f
      CROSS JOIN LATERAL (SELECT * FROM daybook.documents x WHERE x.org_id = f.org_id AND x.id = f.id FOR NO KEY UPDATE) x
      WHERE NOT f.same
-    -- What a document was before the import, not before a later part of it.
-    ON CONFLICT (import_id, document_id) DO NOTHING
+    -- What a document was before the import, not before a later part of it, unless it was changed otherwise between the two.
+    ON CONFLICT (import_id, document_id) DO UPDATE SET created = excluded.created, former = excluded.former
+     WHERE (m.version, m.written_at) IS DISTINCT FROM (excluded.version, excluded.written_at)
     RETURNING import_id, document_id, created
 )
 SELECT f.n, f.same, coalesce(p.created, false) FROM found f LEFT JOIN former p ON p.import_id = f.import_id AND p.document_id = f.id`
