@@ -164,6 +164,10 @@ site: $(HUGO) ## build the documentation as a site into bin/site, and check its 
 	@go run ./internal/dev/site bin/site '$(SITE)'
 	@echo "bin/site/index.html"
 
+.PHONY: test-site
+test-site: site ## build the documentation as a site, and read it in headless Chromium
+	DAYBOOK_SITE='$(CURDIR)/bin/site/$(SITE)' scripts/browser.sh -tags browser,site -run '^TestSite' $(ARGS)
+
 # Not in CI, which has one version: before a release, and after a change of SQL that depends on the version. By default the packages whose tests depend on what
 # PostgreSQL does; PKG=./... runs all.
 POSTGRES ?= 14 15 16 17 18

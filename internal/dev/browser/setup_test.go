@@ -63,7 +63,7 @@ func chromium(t *testing.T) context.Context {
 	return browser
 }
 
-// tab is a page of the browser, with the console of a database of its own.
+// tab is a page of the browser, with the database of the console that it shows; nil: it shows none.
 type tab struct {
 	*pgtest.DB
 	t   *testing.T
@@ -90,13 +90,21 @@ func openOn(t *testing.T, db *pgtest.DB, temporal client.Client) *tab {
 	t.Cleanup(func() { require.NoError(t, pages.Close()) })
 	serving := httptest.NewServer(pages)
 	t.Cleanup(serving.Close)
+	b := openTab(t, serving.URL)
+	b.DB = db
+	return b
+}
+
+// openTab returns a page of what an address serves, which has loaded nothing yet.
+func openTab(t *testing.T, url string) *tab {
+	t.Helper()
 	problems := &problems{}
 	t.Cleanup(func() { require.Empty(t, problems.all(), "errors in the browser's console") })
 	ctx, closeTab := chromedp.NewContext(chromium(t), chromedp.WithNewBrowserContext(),
 		chromedp.WithListener(problems.note))
 	t.Cleanup(closeTab)
 	require.NoError(t, chromedp.Do(ctx))
-	b := &tab{DB: db, t: t, ctx: ctx, url: serving.URL}
+	b := &tab{t: t, ctx: ctx, url: url}
 	b.as(1280, 900, "light")
 	return b
 }
