@@ -44,6 +44,14 @@ package() {
 		-commit-time "$(date -u -d "@$seconds" +%FT%TZ)" -out "$2"
 }
 
+# made SECTION: has that section make its files, where only a later one was asked for.
+made() {
+	case "$1" in
+	program) [ -e "$work/daybook" ] || check_program ;;
+	packages) [ -e "$work/packages" ] || check_packages ;;
+	esac
+}
+
 check_program() {
 	build "$work/daybook"
 	local says
@@ -57,6 +65,7 @@ check_program() {
 }
 
 check_weight() {
+	made program
 	local weight
 	weight="$(stat -c %s "$work/daybook")"
 	echo "$weight bytes, at most $heaviest"
@@ -64,6 +73,7 @@ check_weight() {
 }
 
 check_units() {
+	made program
 	local unit exposed
 	for unit in deploy/systemd/*.service; do
 		sed "s|^ExecStart=/usr/bin/daybook|ExecStart=$work/daybook|; /^Documentation=man:/d" "$unit" >"$work/$(basename "$unit")"
@@ -75,28 +85,36 @@ check_units() {
 }
 
 check_packages() {
+	made program
 	package "$work/daybook" "$work/packages"
 	local list
 	list="$(dpkg-deb -c "$work"/packages/*.deb | awk '{ print $1, $2, $6 }')"
-	for want in '-rwxr-xr-x root/root ./usr/bin/daybook' '-rw-r----- root/root ./etc/daybook/daybook.env' \
+	for want in '-rwxr-xr-x root/root ./usr/bin/daybook' '-rw-r----- root/root ./etc/daybook/daybook.env' '-rw-r----- root/root ./etc/daybook/serve.env' \
 		'-rw-r--r-- root/root ./usr/lib/systemd/system/daybook-worker.service' '-rw-r--r-- root/root ./usr/lib/systemd/system/daybook-serve.service' \
-		'-rw-r--r-- root/root ./usr/share/man/man1/daybook-worker.1.gz' '-rw-r--r-- root/root ./usr/share/bash-completion/completions/daybook'; do
+		'-rw-r--r-- root/root ./usr/share/man/man1/daybook-worker.1.gz' '-rw-r--r-- root/root ./usr/share/bash-completion/completions/daybook' \
+		'-rw-r--r-- root/root ./usr/share/doc/daybook/prometheus/works.yml' '-rw-r--r-- root/root ./usr/share/doc/daybook/grafana/daybook-prometheus.json'; do
 		grep -qF -- "$want" <<<"$list" || fail "the .deb lacks $want"
 	done
-	[ "$(dpkg-deb -I "$work"/packages/*.deb conffiles)" = /etc/daybook/daybook.env ]
+	local settings=$'/etc/daybook/daybook.env\n/etc/daybook/serve.env'
+	[ "$(dpkg-deb -I "$work"/packages/*.deb conffiles)" = "$settings" ]
 	if command -v rpm >/dev/null; then
-		[ "$(rpm -qp --configfiles "$work"/packages/*.rpm)" = /etc/daybook/daybook.env ]
+		[ "$(rpm -qp --configfiles "$work"/packages/*.rpm)" = "$settings" ]
 		diff <(rpm -qlp "$work"/packages/*.rpm | grep -v '^/etc/daybook$' | sort) \
-			<(awk '$1 !~ /^d/ { print substr($3, 2) }' <<<"$list" | sort) || fail "the .rpm has other files than the .deb"
+			<(awk '$1 !~ /^d/ { print substr($3, 2) }' <<<"$list" | sed 's|/zsh/vendor-completions/|/zsh/site-functions/|' | sort) ||
+			fail "the .rpm has other files than the .deb"
 	else
 		echo "no rpm here: only the .deb was read"
 	fi
 }
 
-check_installed() { scripts/release/installed.sh "$work/daybook" "$work"/packages/*.deb; }
+check_installed() {
+	made packages
+	scripts/release/installed.sh "$work/daybook" "$work"/packages/*.deb
+}
 
 # Built again in another folder, with nothing in Go's cache: the same bytes.
 check_reproducible() {
+	made packages
 	git clone --quiet . "$work/elsewhere/another/clone"
 	cd "$work/elsewhere/another/clone"
 	GOCACHE="$work/empty-cache" build "$work/again"
@@ -106,12 +124,13 @@ check_reproducible() {
 }
 
 check_chart() { make test-chart; }
-check_site() { make site; }
+check_site() { make test-site; }
 check_licences() { make licences; }
 check_application() { go test -count=1 -run '^TestAppRunsAsMade$' ./cmd/daybook/internal/newapp; }
 
 # The dump of a release is upgraded under load beside workers of that release: by its own program where it is released, else by this one.
 check_upgrade() {
+	made program
 	local old="$work/daybook" tag
 	tag="$(git tag --list 'v*' --sort=-version:refname | head -n 1)"
 	if [ -n "$tag" ]; then
@@ -144,7 +163,7 @@ section() {
 	results+=("$(printf '%-14s %-7s %5d s' "$2" "$result" $((SECONDS - began)))")
 }
 export work heaviest most_exposed short
-export -f fail build package
+export -f fail build package made
 export -f $(compgen -A function check_)
 
 section always program check_program

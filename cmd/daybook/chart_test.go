@@ -35,6 +35,31 @@ func chart(t *testing.T, path string) string {
 	return string(text)
 }
 
+// Every secret of the documentation is refused in plain, and what says where secrets are is not.
+func TestChartKnowsTheSecrets(t *testing.T) {
+	t.Parallel()
+	helpers := chart(t, "templates/_helpers.tpl")
+	pattern := func(name string) *regexp.Regexp {
+		found := regexp.MustCompile(`\$` + name + ` := "(.*)" -}}`).FindStringSubmatch(helpers)
+		require.NotEmpty(t, found, name)
+		return regexp.MustCompile(found[1])
+	}
+	secret, plain := pattern("secret"), pattern("plain")
+	refused := func(name string) bool { return secret.MatchString(name) && !plain.MatchString(name) }
+	text, err := os.ReadFile("../../docs/job-types.md")
+	require.NoError(t, err)
+	_, section, _ := strings.Cut(string(text), "\n## Secrets\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	names := regexp.MustCompile(`(?m)^\|.*\| `+"`(DAYBOOK_[A-Z_]+)`"+` \|`).FindAllStringSubmatch(section, -1)
+	require.Greater(t, len(names), 10)
+	for _, name := range names {
+		assert.True(t, refused(name[1]), name[1])
+	}
+	for _, name := range []string{"DAYBOOK_SECRETS_DIR", "DAYBOOK_SECRET_ORGS_ORDERS", "DAYBOOK_SLACK_URL", "DAYBOOK_FCM_URL"} {
+		assert.False(t, refused(name), name)
+	}
+}
+
 func TestChartStartsCommandsThatThereAre(t *testing.T) {
 	t.Parallel()
 	a, err := cli.New(strings.NewReader(""), io.Discard, io.Discard)

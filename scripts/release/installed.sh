@@ -7,7 +7,7 @@ set -euo pipefail
 program="$(realpath "$1")" package="$(realpath "$2")"
 work="$(mktemp -d /var/tmp/daybook-installed-XXXXXX)"
 chmod 711 "$work"
-booted=""
+booted="" cgroup=""
 finish() {
 	if [ -n "$booted" ]; then
 		kill -KILL "$booted" 2>/dev/null || true
@@ -17,9 +17,11 @@ finish() {
 		kill "$dev" 2>/dev/null || true
 		wait "$dev" || true
 	fi
-	find "$cgroup" -depth -type d -exec rmdir {} + 2>/dev/null || true
+	if [ -n "$cgroup" ]; then find "$cgroup" -depth -type d -exec rmdir {} + 2>/dev/null || true; fi
+	if mountpoint -q "$work/cgroup2"; then umount "$work/cgroup2"; fi
 	rm -rf "$work"
 }
+trap finish EXIT
 cgroup2="$(awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts)"
 if [ -z "$cgroup2" ]; then
 	mkdir -p "$work/cgroup2"
@@ -27,7 +29,6 @@ if [ -z "$cgroup2" ]; then
 	cgroup2="$work/cgroup2"
 fi
 cgroup="$cgroup2/daybook-installed-$$"
-trap finish EXIT
 
 echo "start PostgreSQL and Temporal"
 "$program" dev --no-worker --dir "$work/dev" --temporal-port 0 --ui-port 0 --postgres-port 0 --console-port 0 >"$work/dev.out" 2>"$work/dev.err" &
@@ -96,7 +97,9 @@ property() { inside systemctl show --value -p "$2" "$1"; }
 
 echo "install the package"
 cat "$package" | inside sh -c 'cat >/tmp/daybook.deb && dpkg -i /tmp/daybook.deb'
-[ "$(inside stat -c '%a %U %G' /etc/daybook/daybook.env)" = "640 root daybook" ] || failed "the mode of daybook.env"
+for settings in daybook.env serve.env; do
+	[ "$(inside stat -c '%a %U %G' "/etc/daybook/$settings")" = "640 root daybook" ] || failed "the mode of $settings"
+done
 if inside systemctl is-active -q daybook-worker; then failed "it was started"; fi
 if inside systemctl start daybook-worker 2>/dev/null; then failed "it starts without an address"; fi
 inside systemctl stop daybook-worker

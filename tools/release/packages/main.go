@@ -59,7 +59,7 @@ func build(p config.NFPM, format, program, version, out string, at time.Time) (p
 	}}
 	for _, c := range p.Contents {
 		all = append(all, &files.Content{
-			Source: c.Source, Destination: c.Destination, Type: c.Type,
+			Source: c.Source, Destination: c.Destination, Type: c.Type, Packager: c.Packager,
 			FileInfo: &files.ContentFileInfo{
 				Owner: c.FileInfo.Owner, Group: c.FileInfo.Group, Mode: c.FileInfo.Mode, MTime: at,
 			},
