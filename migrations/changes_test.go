@@ -12,22 +12,20 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daybook-dev/daybook/internal/dev/pgtest"
+	"github.com/daybook-dev/daybook/internal/dev/released"
 	"github.com/daybook-dev/daybook/migrations"
 )
 
-// released is the folder of the newest release, with what its programs are to find in a database.
-const released = "../testdata/0.1.0"
-
-// TestLaterMigrations: each migration that follows the baseline can be applied beside workers, and
-// leaves the programs of the release before what they use.
+// TestLaterMigrations: each migration that follows the newest release can be applied beside its
+// workers, and leaves its programs what they use.
 func TestLaterMigrations(t *testing.T) {
 	t.Parallel()
 	db := pgtest.NewEmpty(t)
 	paths, err := filepath.Glob("0*.sql")
 	require.NoError(t, err)
-	require.Greater(t, len(paths), migrations.Baseline-1)
+	require.Greater(t, len(paths), released.Schema-1)
 	for i, path := range paths {
-		if i < migrations.Baseline {
+		if i < released.Schema {
 			require.NoError(t, migrations.UpByOne(t.Context(), db.URL))
 			continue
 		}
@@ -134,7 +132,7 @@ SELECT r.oid::regclass || '.' || a.attname
 			found = append(found, column+" must be given, which programs of the release before do not do")
 		}
 	}
-	kept, err := os.ReadFile(filepath.Join(released, "statements.sql"))
+	kept, err := os.ReadFile(released.Path("..", "statements.sql"))
 	require.NoError(t, err)
 	for statement := range strings.SplitSeq(string(kept), "\n;\n") {
 		if _, err := conn.Prepare(t.Context(), "", statement); err != nil {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -20,12 +19,13 @@ import (
 	"github.com/daybook-dev/daybook/cmd/daybook/cli"
 	"github.com/daybook-dev/daybook/failure"
 	"github.com/daybook-dev/daybook/internal/dev/pgtest"
+	"github.com/daybook-dev/daybook/internal/dev/released"
 	"github.com/daybook-dev/daybook/internal/watching/metrics"
 	"github.com/daybook-dev/daybook/server"
 )
 
-// newestRelease is the folder of testdata that has what the newest release promised.
-const newestRelease = "0.1.0"
+// checkout is where the repository is.
+const checkout = "../.."
 
 var keepSurface = flag.Bool("keep", false, "write what others rely on into testdata of the newest release")
 
@@ -40,20 +40,21 @@ func TestWhatOthersRelyOn(t *testing.T) {
 			now[line] = true
 		}
 	}
-	path := filepath.Join("..", "..", "testdata", newestRelease, "surface.txt")
+	path := released.Path(checkout, "surface.txt")
 	if *keepSurface {
+		require.NoError(t, released.MayKeep(checkout))
 		require.NoError(t, os.WriteFile(path, []byte(strings.Join(slices.Sorted(maps.Keys(now)), "\n")+"\n"), 0o644))
 	}
 	kept, err := os.ReadFile(path)
 	require.NoError(t, err)
 	log, err := os.ReadFile("../../CHANGELOG.md")
 	require.NoError(t, err)
-	changes, _, found := strings.Cut(string(log), "\n## "+newestRelease)
+	changes, _, found := strings.Cut(string(log), "\n## "+released.Version)
 	if !found {
 		changes = "" // it is the release that is being made
 	}
 	assert.Empty(t, unexplained(strings.Split(strings.TrimSpace(string(kept)), "\n"), now, changes),
-		"others rely on it since %s: keep it, or say in CHANGELOG.md above that release, in backquotes, what became of it", newestRelease)
+		"others rely on it since %s: keep it, or say in CHANGELOG.md above that release, in backquotes, what became of it", released.Version)
 }
 
 // unexplained are the lines that are not there any more and whose thing, what stands behind the
