@@ -1,0 +1,101 @@
+package migrations_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/daybook-dev/daybook/internal/dev/pgtest"
+)
+
+// example is a migration, and a part of what is found in it: nothing, where workers go on beside it
+// and programs of the release before have what they use.
+type example struct {
+	// before is executed first, as if a release had it.
+	before      string
+	up, problem string
+}
+
+const (
+	noTransaction = "-- +goose NO TRANSACTION\n"
+)
+
+// What a migration of these would do to workers is found.
+func TestProblemsOfMigrationsAreFound(t *testing.T) {
+	t.Parallel()
+	for _, examples := range []map[string]example{added, lockedTables, alone, usedThings, functions} {
+		for name, e := range examples {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				db := pgtest.New(t)
+				_, err := db.Pool.Exec(t.Context(), e.before)
+				require.NoError(t, err)
+				found := problems(t, db, "-- +goose Up\n"+e.up+";\n-- +goose Down\n")
+				if e.problem == "" {
+					assert.Empty(t, found)
+					return
+				}
+				assert.Contains(t, strings.Join(found, "\n"), e.problem)
+			})
+		}
+	}
+}
+
+var added = map[string]example{
+	"a nullable column":             {up: `ALTER TABLE daybook.jobs ADD COLUMN later text`},
+	"a column with a default":       {up: `ALTER TABLE daybook.jobs ADD COLUMN later int NOT NULL DEFAULT 0`},
+	"a table of its own":            {up: `CREATE TABLE daybook.later (id bigint PRIMARY KEY, job text REFERENCES daybook.jobs ON DELETE CASCADE); CREATE UNIQUE INDEX later_id ON daybook.later (id)`},
+	"the same function, other body": {up: `CREATE OR REPLACE FUNCTION daybook.later() RETURNS int LANGUAGE sql AS 'SELECT 1'; CREATE OR REPLACE FUNCTION daybook.later() RETURNS int LANGUAGE sql AS 'SELECT 2'`},
+}
+
+var lockedTables = map[string]example{
+	"an index":                       {up: `CREATE INDEX later ON daybook.jobs (org_id)`, problem: "reads daybook.jobs while it holds ShareLock"},
+	"a table written anew":           {up: `ALTER TABLE daybook.jobs ADD COLUMN later uuid DEFAULT gen_random_uuid()`, problem: "writes daybook.jobs anew"},
+	"a constraint that is validated": {up: `ALTER TABLE daybook.jobs ADD CONSTRAINT later CHECK (org_id <> 'x')`, problem: "reads daybook.jobs while it holds AccessExclusiveLock"},
+	"a reference":                    {up: `CREATE TABLE daybook.later (id text PRIMARY KEY); ALTER TABLE daybook.jobs ADD FOREIGN KEY (org_id) REFERENCES daybook.later`, problem: "reads daybook.jobs while it holds"},
+	"rows that are moved":            {up: `ALTER TABLE daybook.jobs ADD COLUMN later text; UPDATE daybook.jobs SET later = org_id`, problem: "reads daybook.jobs while it holds"},
+	"rows of another table": {
+		up:      `ALTER TABLE daybook.jobs ADD COLUMN later text; CREATE TABLE daybook.later (id text); INSERT INTO daybook.later SELECT id FROM daybook.documents`,
+		problem: "reads daybook.documents while it holds AccessExclusiveLock on daybook.jobs",
+	},
+	"rows of another table, without a lock": {up: `CREATE TABLE daybook.later (id text); INSERT INTO daybook.later SELECT id FROM daybook.documents`},
+	"the row of the defaults":               {up: `ALTER TABLE daybook.defaults ADD COLUMN later text; UPDATE daybook.defaults SET later = source`},
+}
+
+// alone are outside of a transaction.
+var alone = map[string]example{
+	"an index outside": {up: noTransaction + "DROP INDEX CONCURRENTLY IF EXISTS daybook.later;\nCREATE INDEX CONCURRENTLY later ON daybook.jobs (org_id)"},
+	"a valid constraint outside": {
+		before: `ALTER TABLE daybook.jobs ADD CONSTRAINT jobs_later CHECK (org_id <> '') NOT VALID`,
+		up:     noTransaction + "ALTER TABLE daybook.jobs VALIDATE CONSTRAINT jobs_later",
+	},
+	"an index that a try has left": {up: noTransaction + "CREATE INDEX CONCURRENTLY IF NOT EXISTS later ON daybook.jobs (org_id)", problem: "DROP INDEX CONCURRENTLY IF EXISTS daybook.later first"},
+	"a lock outside":               {up: noTransaction + "ALTER TABLE daybook.jobs ADD COLUMN later text", problem: "outside of a transaction"},
+	"a lock beside a constraint that is made valid": {
+		before:  `ALTER TABLE daybook.jobs ADD CONSTRAINT jobs_later CHECK (org_id <> '') NOT VALID, ADD CONSTRAINT jobs_old CHECK (org_id <> '')`,
+		up:      noTransaction + "ALTER TABLE daybook.jobs DROP CONSTRAINT jobs_old, VALIDATE CONSTRAINT jobs_later",
+		problem: "outside of a transaction",
+	},
+	"an index made anew": {
+		up:      noTransaction + "DROP INDEX CONCURRENTLY IF EXISTS daybook.imports_org_id;\nCREATE INDEX CONCURRENTLY imports_org_id ON daybook.imports (org_id)",
+		problem: "drops daybook.imports_org_id before it makes daybook.imports_org_id",
+	},
+	"an index in the place of another": {
+		up: noTransaction + "DROP INDEX CONCURRENTLY IF EXISTS daybook.imports_later;\n" +
+			"CREATE INDEX CONCURRENTLY imports_later ON daybook.imports (org_id, id);\nDROP INDEX CONCURRENTLY IF EXISTS daybook.imports_org_id",
+	},
+}
+
+var usedThings = map[string]example{
+	"another type":                {up: `ALTER TABLE daybook.accounts ALTER COLUMN name TYPE varchar(100)`, problem: "takes away column daybook.accounts.name text"},
+	"a column gone":               {up: `ALTER TABLE daybook.accounts DROP COLUMN name CASCADE`, problem: "takes away column daybook.accounts.name"},
+	"a column renamed":            {up: `ALTER TABLE daybook.accounts RENAME COLUMN name TO title`, problem: "takes away column daybook.accounts.name"},
+	"a statement that fails":      {up: "-- +daybook breaks\nALTER TABLE daybook.accounts RENAME COLUMN name TO title", problem: "programs of the release before send"},
+	"a column that must be given": {up: `CREATE TABLE daybook.later (); DELETE FROM daybook.jobs; ALTER TABLE daybook.jobs ADD COLUMN later text NOT NULL`, problem: "daybook.jobs.later must be given"},
+}
+
+var functions = map[string]example{
+	"another type of a parameter": {up: `DROP FUNCTION daybook.mark_document_ready; CREATE FUNCTION daybook.mark_document_ready(id text) RETURNS int LANGUAGE sql AS 'SELECT 1'`, problem: "takes away function daybook.mark_document_ready"},
+}
