@@ -20,6 +20,11 @@ type example struct {
 
 const (
 	noTransaction = "-- +goose NO TRANSACTION\n"
+	// notReady makes a function of release 0.1.0 anew.
+	notReady = `DROP FUNCTION daybook.mark_document_not_ready; CREATE FUNCTION daybook.mark_document_not_ready`
+	// ready makes another, but for its parameters.
+	ready = `DROP FUNCTION daybook.mark_document_ready; CREATE FUNCTION daybook.mark_document_ready`
+	empty = ` LANGUAGE plpgsql AS 'BEGIN END'`
 )
 
 // What a migration of these would do to workers is found.
@@ -89,13 +94,37 @@ var alone = map[string]example{
 }
 
 var usedThings = map[string]example{
-	"another type":                {up: `ALTER TABLE daybook.accounts ALTER COLUMN name TYPE varchar(100)`, problem: "takes away column daybook.accounts.name text"},
-	"a column gone":               {up: `ALTER TABLE daybook.accounts DROP COLUMN name CASCADE`, problem: "takes away column daybook.accounts.name"},
-	"a column renamed":            {up: `ALTER TABLE daybook.accounts RENAME COLUMN name TO title`, problem: "takes away column daybook.accounts.name"},
+	"another type":                {up: `ALTER TABLE daybook.accounts ALTER COLUMN name TYPE varchar(100)`, problem: "takes away daybook.accounts.name = text"},
+	"a column gone":               {up: `ALTER TABLE daybook.accounts DROP COLUMN name CASCADE`, problem: "takes away daybook.accounts.name"},
+	"a column renamed":            {up: `ALTER TABLE daybook.accounts RENAME COLUMN name TO title`, problem: "takes away daybook.accounts.name"},
 	"a statement that fails":      {up: "-- +daybook breaks\nALTER TABLE daybook.accounts RENAME COLUMN name TO title", problem: "programs of the release before send"},
 	"a column that must be given": {up: `CREATE TABLE daybook.later (); DELETE FROM daybook.jobs; ALTER TABLE daybook.jobs ADD COLUMN later text NOT NULL`, problem: "daybook.jobs.later must be given"},
+	"a right taken away": {
+		before: `GRANT SELECT ON daybook.jobs TO pg_monitor`, up: `REVOKE SELECT ON daybook.jobs FROM pg_monitor`,
+		problem: "takes away SELECT of pg_monitor on daybook.jobs",
+	},
 }
 
 var functions = map[string]example{
-	"another type of a parameter": {up: `DROP FUNCTION daybook.mark_document_ready; CREATE FUNCTION daybook.mark_document_ready(id text) RETURNS int LANGUAGE sql AS 'SELECT 1'`, problem: "takes away function daybook.mark_document_ready"},
+	"another type of a parameter": {up: `DROP FUNCTION daybook.mark_document_ready; CREATE FUNCTION daybook.mark_document_ready(id text) RETURNS int LANGUAGE sql AS 'SELECT 1'`, problem: "takes away daybook.mark_document_ready(document_id)"},
+	"an optional parameter more":  {up: notReady + `(org_id text, document_id text, reason text DEFAULT NULL, OUT version bigint, OUT job_id text, OUT result text)` + empty},
+	"a parameter more":            {up: notReady + `(org_id text, document_id text, reason text, OUT version bigint, OUT job_id text, OUT result text)` + empty, problem: "takes away daybook.mark_document_not_ready = "},
+	"a parameter renamed":         {up: notReady + `(org text, document_id text, OUT version bigint, OUT job_id text, OUT result text)` + empty, problem: "takes away daybook.mark_document_not_ready(org_id) = "},
+	"a column of the result gone": {up: notReady + `(org_id text, document_id text, OUT job_id text, OUT result text)` + empty, problem: "takes away daybook.mark_document_not_ready = "},
+	"a parameter's default gone":  {up: ready + `(org_id text, document_id text, priority integer, OUT version bigint, OUT job_id text, OUT result text)` + empty, problem: "takes away daybook.mark_document_ready(priority) = "},
+	"another of the name": {
+		up:      `CREATE FUNCTION daybook.mark_document_ready(org_id text, document_id text, priority integer DEFAULT NULL, later text DEFAULT NULL) RETURNS void` + empty,
+		problem: "makes another function of the name daybook.mark_document_ready",
+	},
+	"another volatility": {up: `ALTER FUNCTION daybook.mark_document_ready STABLE`, problem: "takes away daybook.mark_document_ready = "},
+	"rights of a role that are gone": {
+		before:  `GRANT EXECUTE ON FUNCTION daybook.mark_document_not_ready TO pg_monitor`,
+		up:      notReady + `(org_id text, document_id text, OUT version bigint, OUT job_id text, OUT result text)` + empty,
+		problem: "takes away EXECUTE of pg_monitor on daybook.mark_document_not_ready",
+	},
+	"rights of every role": {
+		before:  `REVOKE ALL ON FUNCTION daybook.mark_document_not_ready FROM PUBLIC`,
+		up:      notReady + `(org_id text, document_id text, OUT version bigint, OUT job_id text, OUT result text)` + empty,
+		problem: "gives EXECUTE of PUBLIC on daybook.mark_document_not_ready",
+	},
 }
