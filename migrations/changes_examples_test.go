@@ -30,7 +30,7 @@ const (
 // What a migration of these would do to workers is found.
 func TestProblemsOfMigrationsAreFound(t *testing.T) {
 	t.Parallel()
-	for _, examples := range []map[string]example{added, lockedTables, alone, usedThings, functions} {
+	for _, examples := range []map[string]example{added, lockedTables, alone, usedThings, guardedRows, functions} {
 		for name, e := range examples {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
@@ -88,7 +88,7 @@ var alone = map[string]example{
 		problem: "drops daybook.imports_org_id before it makes daybook.imports_org_id",
 	},
 	"an index in the place of another": {
-		up: noTransaction + "DROP INDEX CONCURRENTLY IF EXISTS daybook.imports_later;\n" +
+		up: noTransaction + "-- +daybook allows index daybook.imports_org_id: imports_later begins with its column\nDROP INDEX CONCURRENTLY IF EXISTS daybook.imports_later;\n" +
 			"CREATE INDEX CONCURRENTLY imports_later ON daybook.imports (org_id, id);\nDROP INDEX CONCURRENTLY IF EXISTS daybook.imports_org_id",
 	},
 }
@@ -99,10 +99,41 @@ var usedThings = map[string]example{
 	"a column renamed":            {up: `ALTER TABLE daybook.accounts RENAME COLUMN name TO title`, problem: "takes away daybook.accounts.name"},
 	"a statement that fails":      {up: "-- +daybook breaks\nALTER TABLE daybook.accounts RENAME COLUMN name TO title", problem: "programs of the release before send"},
 	"a column that must be given": {up: `CREATE TABLE daybook.later (); DELETE FROM daybook.jobs; ALTER TABLE daybook.jobs ADD COLUMN later text NOT NULL`, problem: "daybook.jobs.later must be given"},
+	"a default gone":              {up: `ALTER TABLE daybook.organizations ALTER COLUMN created_at DROP DEFAULT`, problem: "daybook.organizations.created_at must be given"},
+	"a column that is always given": {
+		before: `ALTER TABLE daybook.api_tokens ADD CHECK (org_id IS NOT NULL)`,
+		up:     "-- +daybook allows daybook.api_tokens.org_id: each program gives it\nALTER TABLE daybook.api_tokens ALTER COLUMN org_id SET NOT NULL",
+	},
+	"a key that a statement names": {
+		up:      "-- +daybook allows constraint archives_pkey of daybook.archives: no program names it\nALTER TABLE daybook.archives DROP CONSTRAINT archives_pkey",
+		problem: "no unique or exclusion constraint matching the ON CONFLICT specification",
+	},
 	"a right taken away": {
 		before: `GRANT SELECT ON daybook.jobs TO pg_monitor`, up: `REVOKE SELECT ON daybook.jobs FROM pg_monitor`,
 		problem: "takes away SELECT of pg_monitor on daybook.jobs",
 	},
+}
+
+var guardedRows = map[string]example{
+	"a check that is not valid yet": {up: `ALTER TABLE daybook.jobs ADD CONSTRAINT later CHECK (org_id <> 'x') NOT VALID`, problem: "constraint later of daybook.jobs is new"},
+	"a check that has its reason":   {up: "-- +daybook allows constraint later of daybook.jobs: no program writes x\nALTER TABLE daybook.jobs ADD CONSTRAINT later CHECK (org_id <> 'x') NOT VALID"},
+	"a reason that says nothing":    {up: "-- +daybook allows constraint later of daybook.jobs:\nALTER TABLE daybook.jobs ADD CONSTRAINT later CHECK (org_id <> 'x') NOT VALID", problem: "constraint later of daybook.jobs is new"},
+	"a reason without need":         {up: "-- +daybook allows index daybook.jobs_due: it is slow\nALTER TABLE daybook.jobs ADD COLUMN later text", problem: "allows index daybook.jobs_due, which does not change"},
+	"a check of a new column": {
+		up:      `ALTER TABLE daybook.jobs ADD COLUMN later text; ALTER TABLE daybook.jobs ADD CHECK (later IS NOT NULL) NOT VALID`,
+		problem: "constraint jobs_later_check of daybook.jobs is new",
+	},
+	"a unique index": {
+		up:      noTransaction + "DROP INDEX CONCURRENTLY IF EXISTS daybook.later;\nCREATE UNIQUE INDEX CONCURRENTLY later ON daybook.jobs (org_id)",
+		problem: "index daybook.later is new",
+	},
+	"a trigger":             {up: `CREATE TRIGGER later BEFORE INSERT ON daybook.jobs FOR EACH ROW EXECUTE FUNCTION daybook.refuse_removal()`, problem: "trigger later of daybook.jobs is new"},
+	"row security":          {up: `ALTER TABLE daybook.jobs ENABLE ROW LEVEL SECURITY`, problem: "row security of daybook.jobs is new"},
+	"rows that must stay":   {up: `CREATE TABLE daybook.later (job text REFERENCES daybook.jobs)`, problem: "constraint later_job_fkey of daybook.later is new"},
+	"a key gone":            {up: `ALTER TABLE daybook.queue_rates DROP CONSTRAINT queue_rates_pkey`, problem: "constraint queue_rates_pkey of daybook.queue_rates is not there"},
+	"an index gone":         {up: noTransaction + `DROP INDEX CONCURRENTLY IF EXISTS daybook.jobs_key`, problem: "index daybook.jobs_key is not there"},
+	"a trigger that is off": {up: `ALTER TABLE daybook.jobs DISABLE TRIGGER completed_changed`, problem: "trigger completed_changed of daybook.jobs is not there"},
+	"a table gone for good": {before: `CREATE TABLE daybook.old (id text PRIMARY KEY)`, up: "-- +daybook breaks\nDROP TABLE daybook.old"},
 }
 
 var functions = map[string]example{

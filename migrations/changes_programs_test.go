@@ -1,6 +1,7 @@
 package migrations_test
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -8,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
 
 	"github.com/daybook-dev/daybook/internal/dev/released"
@@ -20,6 +22,8 @@ type schema struct {
 	tables map[string]bool
 	// given are the columns that a new row must give, with their tables.
 	given []detail
+	// guarded are the constraints, indexes, triggers and row security of tables, with their definitions.
+	guarded []detail
 	// rights are what roles may do, and with what.
 	rights []detail
 	// functions are there, and how many have the name.
@@ -35,7 +39,7 @@ func look(t *testing.T, conn *pgx.Conn) schema {
 	require.NoError(t, err)
 	s := schema{
 		surface: map[string]bool{}, tables: texts(t, conn, ownTables),
-		given:  details(t, conn, mustBeGiven),
+		given: details(t, conn, mustBeGiven), guarded: details(t, conn, guardsOfTables),
 		rights: details(t, conn, rightsOfRoles), functions: details(t, conn, functionNames),
 	}
 	for _, line := range surface {
@@ -118,12 +122,55 @@ func otherRights(before, after schema) (found []string) {
 	return found
 }
 
+// guards are the constraints, indexes, triggers and columns that may be safe to change: the problem
+// of each.
+func guards(before, after schema) map[string]string {
+	changes := map[string]string{}
+	had, has := byThing(before.guarded), byThing(after.guarded)
+	for _, e := range before.guarded {
+		referenced := strings.HasPrefix(e.Thing, "constraint ") && !strings.HasSuffix(e.Thing, " of "+e.In)
+		if text := has[e.Thing]; text != e.Text && after.tables[e.In] && !referenced {
+			changes[e.Thing] = "is not there as it was"
+		}
+	}
+	for _, e := range after.guarded {
+		if _, is := had[e.Thing]; !is && before.tables[e.In] && (!strings.HasPrefix(e.Thing, "index ") || strings.HasPrefix(e.Text, "CREATE UNIQUE")) {
+			changes[e.Thing] = "is new, and may refuse what programs of the release before do"
+		}
+	}
+	given, known := byThing(before.given), before.things()
+	for _, e := range after.given {
+		if _, is := given[e.Thing]; !is && known[e.Thing] {
+			changes[e.Thing] = "must be given now"
+		}
+	}
+	return changes
+}
+
 const ofDaybook = `relnamespace::regnamespace::text IN ('daybook', 'queues')`
 
 const mustBeGiven = `
 SELECT r.oid::regclass::text, format('%s.%I', r.oid::regclass, a.attname), ''
   FROM pg_attribute a JOIN pg_class r ON r.oid = a.attrelid
  WHERE r.` + ofDaybook + ` AND r.relkind = 'r' AND a.attnum > 0 AND a.attnotnull AND NOT a.atthasdef AND a.attidentity = '' AND a.attgenerated = ''`
+
+// A reference belongs to the table whose rows it may keep from being deleted, too.
+const guardsOfTables = `
+SELECT r.oid::regclass::text, format('constraint %I of %s', c.conname, c.conrelid::regclass), regexp_replace(pg_get_constraintdef(c.oid), ' NOT VALID$', '')
+  FROM pg_constraint c JOIN pg_class r ON r.oid = c.conrelid OR r.oid = c.confrelid AND c.confdeltype IN ('a', 'r')
+ WHERE r.` + ofDaybook + ` AND c.contype IN ('p', 'u', 'f', 'c', 'x')
+UNION ALL
+SELECT r.oid::regclass::text, 'index ' || x.indexrelid::regclass, pg_get_indexdef(x.indexrelid)
+  FROM pg_index x JOIN pg_class r ON r.oid = x.indrelid
+ WHERE r.` + ofDaybook + ` AND r.relkind = 'r' AND NOT EXISTS (SELECT FROM pg_constraint c WHERE c.conindid = x.indexrelid AND c.contype IN ('p', 'u', 'x'))
+UNION ALL
+SELECT r.oid::regclass::text, format('trigger %I of %s', t.tgname, r.oid::regclass), pg_get_triggerdef(t.oid) || ' ' || t.tgenabled::text
+  FROM pg_trigger t JOIN pg_class r ON r.oid = t.tgrelid
+ WHERE r.` + ofDaybook + ` AND NOT t.tgisinternal
+UNION ALL
+SELECT r.oid::regclass::text, 'row security of ' || r.oid::regclass, 'forced ' || r.relforcerowsecurity
+  FROM pg_class r
+ WHERE r.` + ofDaybook + ` AND r.relrowsecurity`
 
 const rightsOfRoles = `
 SELECT format('%I.%I', n.nspname, p.proname), format('%s of %s on %I.%I', a.privilege_type, CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END, n.nspname, p.proname), ''
@@ -144,13 +191,28 @@ SELECT '', format('%I.%I', n.nspname, p.proname), count(*)::text
  WHERE n.nspname IN ('daybook', 'queues')
  GROUP BY n.nspname, p.proname`
 
-// refused are the statements of the release's programs that PostgreSQL does not prepare any more.
+// mayNot is the refusal of statements that need a role's right: of rights see rightsOfRoles.
+const mayNot = "42501"
+
+// refused are the statements of the release's programs that PostgreSQL does not plan any more. A
+// generic plan is for any argument.
 func refused(t *testing.T, conn *pgx.Conn) (found []string) {
 	t.Helper()
+	_, err := conn.Exec(t.Context(), `SET plan_cache_mode = force_generic_plan`)
+	require.NoError(t, err)
 	kept, err := os.ReadFile(released.Path("..", "statements.sql"))
 	require.NoError(t, err)
-	for statement := range strings.SplitSeq(string(kept), "\n;\n") {
-		if _, err := conn.Prepare(t.Context(), "", statement); err != nil {
+	for n, statement := range strings.Split(string(kept), "\n;\n") {
+		name := fmt.Sprint("released_", n)
+		prepared, err := conn.PgConn().Prepare(t.Context(), name, statement, nil)
+		if err == nil {
+			explain := "EXPLAIN EXECUTE " + name
+			if of := len(prepared.ParamOIDs); of > 0 {
+				explain += "(NULL" + strings.Repeat(", NULL", of-1) + ")"
+			}
+			_, err = conn.PgConn().Exec(t.Context(), explain).ReadAll()
+		}
+		if refusal, is := errors.AsType[*pgconn.PgError](err); err != nil && (!is || refusal.Code != mayNot) {
 			found = append(found, fmt.Sprintf("programs of the release before send %q: %v", statement, err))
 		}
 	}

@@ -3,6 +3,7 @@ package migrations_test
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -55,7 +56,29 @@ func problems(t *testing.T, db *pgtest.DB, text string) []string {
 		found = append(found, gone(before, after)...)
 	}
 	found = append(found, missed(before, after)...)
+	found = append(found, unexplained(guards(before, after), up)...)
 	found = append(found, refused(t, conn)...)
 	slices.Sort(found)
+	return found
+}
+
+// allows is the line by which a file says why a change that may harm is safe.
+var allows = regexp.MustCompile(`(?m)^-- \+daybook allows ([^:\n]+): .*\pL`)
+
+// unexplained leaves out the changes that the file explains. changes are the problems by the things
+// that change. A thing that the file explains, and that does not change, is a problem as well.
+func unexplained(changes map[string]string, text string) (found []string) {
+	explained := map[string]bool{}
+	for _, m := range allows.FindAllStringSubmatch(text, -1) {
+		explained[m[1]] = true
+		if changes[m[1]] == "" {
+			found = append(found, "allows "+m[1]+", which does not change")
+		}
+	}
+	for thing, problem := range changes {
+		if !explained[thing] {
+			found = append(found, thing+" "+problem+`; if that is safe, say why: "-- +daybook allows `+thing+`: …"`)
+		}
+	}
 	return found
 }
