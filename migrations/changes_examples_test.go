@@ -25,6 +25,7 @@ const (
 	// ready makes another, but for its parameters.
 	ready = `DROP FUNCTION daybook.mark_document_ready; CREATE FUNCTION daybook.mark_document_ready`
 	empty = ` LANGUAGE plpgsql AS 'BEGIN END'`
+	slot  = `(type text, queue text, min_version integer) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE AS 'SELECT $1'`
 )
 
 // What a migration of these would do to workers is found.
@@ -157,5 +158,21 @@ var functions = map[string]example{
 		before:  `REVOKE ALL ON FUNCTION daybook.mark_document_not_ready FROM PUBLIC`,
 		up:      notReady + `(org_id text, document_id text, OUT version bigint, OUT job_id text, OUT result text)` + empty,
 		problem: "gives EXECUTE of PUBLIC on daybook.mark_document_not_ready",
+	},
+	"the body of an index's function": {up: `CREATE OR REPLACE FUNCTION daybook.job_slot` + slot, problem: "changes the body of daybook.job_slot(text,text,integer)"},
+	"the body of one that it calls":   {up: `CREATE OR REPLACE FUNCTION daybook.versioned_job_slot` + slot, problem: "changes the body of daybook.versioned_job_slot(text,text,integer)"},
+	"the body of a check's function": {
+		up:      `CREATE OR REPLACE FUNCTION daybook.later(text) RETURNS boolean LANGUAGE sql IMMUTABLE AS 'SELECT false'`,
+		before:  `CREATE FUNCTION daybook.later(text) RETURNS boolean LANGUAGE sql IMMUTABLE AS 'SELECT true'; ALTER TABLE daybook.jobs ADD CHECK (daybook.later(org_id))`,
+		problem: "changes the body of daybook.later(text)",
+	},
+	"the body of a column's function": {
+		up:      `CREATE OR REPLACE FUNCTION daybook.later(text) RETURNS text LANGUAGE sql IMMUTABLE AS 'SELECT 1'`,
+		before:  `CREATE FUNCTION daybook.later(text) RETURNS text LANGUAGE sql IMMUTABLE AS 'SELECT 2'; ALTER TABLE daybook.jobs ADD COLUMN kept text GENERATED ALWAYS AS (daybook.later(org_id)) STORED`,
+		problem: "changes the body of daybook.later(text)",
+	},
+	"the body of a default's function": {
+		up:     `CREATE OR REPLACE FUNCTION daybook.later() RETURNS text LANGUAGE sql AS 'SELECT 1'`,
+		before: `CREATE FUNCTION daybook.later() RETURNS text LANGUAGE sql AS 'SELECT 2'; ALTER TABLE daybook.jobs ADD COLUMN kept text DEFAULT daybook.later()`,
 	},
 }

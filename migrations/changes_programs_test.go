@@ -24,6 +24,8 @@ type schema struct {
 	given []detail
 	// guarded are the constraints, indexes, triggers and row security of tables, with their definitions.
 	guarded []detail
+	// bodies are those of functions by which rows are indexed, checked or generated.
+	bodies []detail
 	// rights are what roles may do, and with what.
 	rights []detail
 	// functions are there, and how many have the name.
@@ -40,7 +42,7 @@ func look(t *testing.T, conn *pgx.Conn) schema {
 	s := schema{
 		surface: map[string]bool{}, tables: texts(t, conn, ownTables),
 		given: details(t, conn, mustBeGiven), guarded: details(t, conn, guardsOfTables),
-		rights: details(t, conn, rightsOfRoles), functions: details(t, conn, functionNames),
+		bodies: details(t, conn, bodiesOfRows), rights: details(t, conn, rightsOfRoles), functions: details(t, conn, functionNames),
 	}
 	for _, line := range surface {
 		s.surface[line] = true
@@ -93,6 +95,12 @@ func missed(before, after schema) (found []string) {
 	for _, e := range after.given {
 		if before.tables[e.In] && !known[e.Thing] {
 			found = append(found, e.Thing+" must be given, which programs of the release before do not do")
+		}
+	}
+	bodies := byThing(after.bodies)
+	for _, e := range before.bodies {
+		if text, is := bodies[e.Thing]; is && text != e.Text {
+			found = append(found, "changes "+e.Thing+", by which rows are indexed, checked or generated: those that are there keep what the old one said")
 		}
 	}
 	count := byThing(before.functions)
@@ -171,6 +179,21 @@ UNION ALL
 SELECT r.oid::regclass::text, 'row security of ' || r.oid::regclass, 'forced ' || r.relforcerowsecurity
   FROM pg_class r
  WHERE r.` + ofDaybook + ` AND r.relrowsecurity`
+
+// The functions of indexes, constraints and generated columns, and those that they call.
+const bodiesOfRows = `
+WITH RECURSIVE own AS (
+    SELECT oid, proname, coalesce(pg_get_function_sqlbody(oid), prosrc) AS body FROM pg_proc WHERE pronamespace::regnamespace::text IN ('daybook', 'queues', 'internal')
+), tied AS (
+    SELECT own.* FROM own JOIN pg_depend d ON d.refclassid = 'pg_proc'::regclass AND d.refobjid = own.oid
+     WHERE d.classid = 'pg_constraint'::regclass
+        OR d.classid = 'pg_class'::regclass AND EXISTS (SELECT FROM pg_index x WHERE x.indexrelid = d.objid)
+        OR d.classid = 'pg_attrdef'::regclass AND EXISTS (
+               SELECT FROM pg_attrdef f JOIN pg_attribute a ON a.attrelid = f.adrelid AND a.attnum = f.adnum WHERE f.oid = d.objid AND a.attgenerated <> '')
+    UNION
+    SELECT own.* FROM tied JOIN own ON tied.body ~ ('\m' || own.proname || '\s*\(')
+)
+SELECT '', 'the body of ' || oid::regprocedure, body FROM tied`
 
 const rightsOfRoles = `
 SELECT format('%I.%I', n.nspname, p.proname), format('%s of %s on %I.%I', a.privilege_type, CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END, n.nspname, p.proname), ''
