@@ -114,14 +114,15 @@ func TestDownRestoresExactly(t *testing.T) {
 	require.Equal(t, dumps[0], db.Dump(t), "all migrations were taken back at once")
 }
 
-// A later migration adds; what an earlier one made is not made anew.
+// Each object stands in one chapter. A later migration may make it anew.
 func TestEachObjectIsMadeOnce(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("0*.sql")
 	require.NoError(t, err)
+	require.GreaterOrEqual(t, len(files), migrations.Baseline)
 	made := map[string]string{}
 	create := regexp.MustCompile(`(?m)^CREATE (?:OR REPLACE |UNIQUE |CONSTRAINT )*(TABLE|FUNCTION|TYPE|VIEW|INDEX|SEQUENCE|TRIGGER) (?:daybook\.)?([a-z_.]+)`)
-	for _, file := range files {
+	for _, file := range files[:migrations.Baseline] {
 		text, err := os.ReadFile(file)
 		require.NoError(t, err)
 		up, _, _ := strings.Cut(string(text), "-- +goose Down")

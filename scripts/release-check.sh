@@ -128,12 +128,12 @@ check_site() { make test-site; }
 check_licences() { make licences; }
 check_application() { go test -count=1 -run '^TestAppRunsAsMade$' ./cmd/daybook/internal/newapp; }
 
-# The dump of a release is upgraded under load beside workers of that release: by its own program where it is released, else by this one.
+# The dump of the newest release is upgraded under load beside workers of that release: by its own program where it is tagged, else by this one.
 check_upgrade() {
 	made program
 	local old="$work/daybook" tag
-	tag="$(git tag --list 'v*' --sort=-version:refname | head -n 1)"
-	if [ -n "$tag" ]; then
+	tag="v$(sed -n 's/^\tVersion = "\(.*\)"$/\1/p' internal/dev/released/released.go)"
+	if git rev-parse --quiet --verify "refs/tags/$tag" >/dev/null; then
 		git worktree add --quiet --detach "$work/released" "$tag"
 		(cd "$work/released" && build "$work/daybook-released")
 		old="$work/daybook-released"

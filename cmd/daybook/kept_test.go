@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -20,12 +19,13 @@ import (
 	"github.com/daybook-dev/daybook/cmd/daybook/cli"
 	"github.com/daybook-dev/daybook/failure"
 	"github.com/daybook-dev/daybook/internal/dev/pgtest"
+	"github.com/daybook-dev/daybook/internal/dev/released"
 	"github.com/daybook-dev/daybook/internal/watching/metrics"
 	"github.com/daybook-dev/daybook/server"
 )
 
-// newestRelease is the folder of testdata that has what the newest release promised.
-const newestRelease = "0.1.0"
+// checkout is where the repository is.
+const checkout = "../.."
 
 var keepSurface = flag.Bool("keep", false, "write what others rely on into testdata of the newest release")
 
@@ -40,20 +40,21 @@ func TestWhatOthersRelyOn(t *testing.T) {
 			now[line] = true
 		}
 	}
-	path := filepath.Join("..", "..", "testdata", newestRelease, "surface.txt")
+	path := released.Path(checkout, "surface.txt")
 	if *keepSurface {
+		require.NoError(t, released.MayKeep(checkout))
 		require.NoError(t, os.WriteFile(path, []byte(strings.Join(slices.Sorted(maps.Keys(now)), "\n")+"\n"), 0o644))
 	}
 	kept, err := os.ReadFile(path)
 	require.NoError(t, err)
 	log, err := os.ReadFile("../../CHANGELOG.md")
 	require.NoError(t, err)
-	changes, _, found := strings.Cut(string(log), "\n## "+newestRelease)
+	changes, _, found := strings.Cut(string(log), "\n## "+released.Version)
 	if !found {
 		changes = "" // it is the release that is being made
 	}
 	assert.Empty(t, unexplained(strings.Split(strings.TrimSpace(string(kept)), "\n"), now, changes),
-		"others rely on it since %s: keep it, or say in CHANGELOG.md above that release, in backquotes, what became of it", newestRelease)
+		"others rely on it since %s: keep it, or say in CHANGELOG.md above that release, in backquotes, what became of it", released.Version)
 }
 
 // unexplained are the lines that are not there any more and whose thing, what stands behind the
@@ -170,21 +171,13 @@ func exposed() []string {
 // columnsAndFunctions are the views, tables and functions that statements of an application may use.
 func columnsAndFunctions(t *testing.T) []string {
 	t.Helper()
-	const q = `
-SELECT format('sql: %s.%I = %s', r.oid::regclass, a.attname, format_type(a.atttypid, a.atttypmod))
-  FROM pg_attribute a JOIN pg_class r ON r.oid = a.attrelid
- WHERE r.relnamespace::regnamespace::text IN ('daybook', 'queues') AND r.relkind IN ('r', 'v', 'p') AND a.attnum > 0 AND NOT a.attisdropped
-UNION ALL
-SELECT format('sql: %s = %s', p.oid::regprocedure, pg_get_function_result(p.oid))
-  FROM pg_proc p
- WHERE p.pronamespace::regnamespace::text IN ('daybook', 'queues') AND p.prorettype <> 'trigger'::regtype`
 	conn, err := pgx.Connect(t.Context(), pgtest.New(t).URL)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, conn.Close(t.Context())) }()
-	_, err = conn.Exec(t.Context(), `SET search_path = pg_catalog`)
+	lines, err := released.Surface(t.Context(), conn)
 	require.NoError(t, err)
-	rows, _ := conn.Query(t.Context(), q)
-	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	require.NoError(t, err)
+	for i, line := range lines {
+		lines[i] = "sql: " + line
+	}
 	return lines
 }

@@ -24,11 +24,9 @@ import (
 	"github.com/daybook-dev/daybook/cmd/daybook/cli"
 	"github.com/daybook-dev/daybook/internal/dev/pgtest"
 	"github.com/daybook-dev/daybook/internal/dev/pgtest/fixture"
+	"github.com/daybook-dev/daybook/internal/dev/released"
 	"github.com/daybook-dev/daybook/models"
 )
-
-// keptDump is a database of the newest release: keepDump wrote it.
-var keptDump = filepath.Join("..", "..", "testdata", newestRelease, "dump.sql.gz")
 
 // application is what an application has beside Daybook's schemas: a function that jobs and tasks
 // call, what that has done, and what enqueues them.
@@ -49,6 +47,7 @@ SELECT job_id FROM daybook.mark_document_ready('beta', id) $$`
 // programs that follow upgrade it.
 func keepDump(t *testing.T) {
 	t.Helper()
+	require.NoError(t, released.MayKeep(checkout))
 	require.Contains(t, []string{"root", "daybook"}, cli.SystemUser(), "the dump names who made it: make it in a container")
 	b := setup(t)
 	dir := t.TempDir()
@@ -62,7 +61,7 @@ func keepDump(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, z.Close())
 	require.Less(t, packed.Len(), 300<<10)
-	require.NoError(t, os.WriteFile(keptDump, packed.Bytes(), 0o644))
+	require.NoError(t, os.WriteFile(released.Path(checkout, "dump.sql.gz"), packed.Bytes(), 0o644))
 }
 
 // emptyTables are Daybook's tables without a row.

@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daybook-dev/daybook/internal/dev/pgtest"
+	"github.com/daybook-dev/daybook/internal/dev/released"
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
@@ -137,8 +138,9 @@ func TestStatementsFitTheSchema(t *testing.T) {
 	}
 	if *keep {
 		slices.Sort(kept)
-		path := filepath.Join("..", "..", "testdata", "0.1.0", "statements.sql")
-		require.NoError(t, os.WriteFile(path, []byte(strings.Join(slices.Compact(kept), "\n;\n")+"\n"), 0o644))
+		root := filepath.Join("..", "..")
+		require.NoError(t, released.MayKeep(root))
+		require.NoError(t, os.WriteFile(released.Path(root, "statements.sql"), []byte(strings.Join(slices.Compact(kept), "\n;\n")+"\n"), 0o644))
 	}
 }
 
