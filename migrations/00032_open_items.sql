@@ -209,7 +209,9 @@ END
 $$;
 
 -- The items of an organization, or of some documents alone, by what was posted until a day (null:
--- all), with what is open of each. In a group, credits pay debits, the oldest first.
+-- all), with what is open of each. In a group, credits pay debits, the oldest first. The day of an
+-- item is the document's in its last impact until then: what was posted under another date and
+-- reversed does not count.
 --
 -- Most documents of an organization are in groups of which nothing is open. So amounts are added up by
 -- group first, and only of groups that are open by document.
@@ -232,7 +234,7 @@ BEGIN
          UNION
         SELECT r.document_id FROM units u JOIN daybook.reconciled r ON r.org_id = _org AND r.group_id = u.group_id
     ), items AS MATERIALIZED (
-        SELECT r.group_id, m.id AS document_id, e.account_code, e.currency, max(i.document_date) AS day,
+        SELECT r.group_id, m.id AS document_id, e.account_code, e.currency, date '1900-01-01' + (max(ARRAY[i.seq, i.document_date - date '1900-01-01']))[2] AS day,
                sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END) AS amount
           FROM members m
          CROSS JOIN LATERAL (SELECT * FROM daybook.impacts x WHERE x.org_id = _org AND x.document_id = m.id AND x.posting_date <= _until OFFSET 0) i
@@ -272,8 +274,9 @@ SELECT o.document_id, o.account_code, o.currency, a.role, coalesce(d.type, ''), 
            CASE WHEN o.group_id IS NOT NULL THEN
                (SELECT min(nullif(x.content ->> 'counterparty', '')) FROM daybook.reconciled r JOIN daybook.documents x ON x.org_id = r.org_id AND x.id = r.document_id
                  WHERE r.org_id = items_until.org_id AND r.group_id = o.group_id) END, ''),
-       coalesce(d.issue_date, o.day, (SELECT max(i.document_date) FROM daybook.impacts i
-                                       WHERE i.org_id = items_until.org_id AND i.document_id = o.document_id AND (i.posting_date > items_until.until) IS NOT TRUE)),
+       coalesce(d.issue_date, o.day, (SELECT i.document_date FROM daybook.impacts i
+                                       WHERE i.org_id = items_until.org_id AND i.document_id = o.document_id AND (i.posting_date > items_until.until) IS NOT TRUE
+                                       ORDER BY i.seq DESC LIMIT 1)),
        daybook.day_of(d.content ->> 'due_date'), o.amount, o.open_amount, o.group_id
   FROM daybook.item_amounts(items_until.org_id, items_until.until, documents) o
   JOIN daybook.accounts a ON a.org_id = items_until.org_id AND a.code = o.account_code
@@ -754,7 +757,7 @@ AS $$
 WITH own AS (
     SELECT o.currency FROM daybook.organizations o WHERE o.id = exchange_differences.org_id AND o.currency IS NOT NULL
 ), items AS MATERIALIZED (
-    SELECT r.group_id, r.document_id, e.account_code, e.currency, max(i.document_date) AS day,
+    SELECT r.group_id, r.document_id, e.account_code, e.currency, date '1900-01-01' + (max(ARRAY[i.seq, i.document_date - date '1900-01-01']))[2] AS day,
            sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END) AS amount
       FROM own
       JOIN daybook.accounts a ON a.org_id = exchange_differences.org_id AND a.role IN ('receivable', 'payable', 'advance')

@@ -3335,7 +3335,7 @@ CREATE FUNCTION daybook.exchange_differences(org_id text, until date) RETURNS TA
 WITH own AS (
     SELECT o.currency FROM daybook.organizations o WHERE o.id = exchange_differences.org_id AND o.currency IS NOT NULL
 ), items AS MATERIALIZED (
-    SELECT r.group_id, r.document_id, e.account_code, e.currency, max(i.document_date) AS day,
+    SELECT r.group_id, r.document_id, e.account_code, e.currency, date '1900-01-01' + (max(ARRAY[i.seq, i.document_date - date '1900-01-01']))[2] AS day,
            sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END) AS amount
       FROM own
       JOIN daybook.accounts a ON a.org_id = exchange_differences.org_id AND a.role IN ('receivable', 'payable', 'advance')
@@ -4056,7 +4056,7 @@ BEGIN
          UNION
         SELECT r.document_id FROM units u JOIN daybook.reconciled r ON r.org_id = _org AND r.group_id = u.group_id
     ), items AS MATERIALIZED (
-        SELECT r.group_id, m.id AS document_id, e.account_code, e.currency, max(i.document_date) AS day,
+        SELECT r.group_id, m.id AS document_id, e.account_code, e.currency, date '1900-01-01' + (max(ARRAY[i.seq, i.document_date - date '1900-01-01']))[2] AS day,
                sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END) AS amount
           FROM members m
          CROSS JOIN LATERAL (SELECT * FROM daybook.impacts x WHERE x.org_id = _org AND x.document_id = m.id AND x.posting_date <= _until OFFSET 0) i
@@ -4111,8 +4111,9 @@ SELECT o.document_id, o.account_code, o.currency, a.role, coalesce(d.type, ''), 
            CASE WHEN o.group_id IS NOT NULL THEN
                (SELECT min(nullif(x.content ->> 'counterparty', '')) FROM daybook.reconciled r JOIN daybook.documents x ON x.org_id = r.org_id AND x.id = r.document_id
                  WHERE r.org_id = items_until.org_id AND r.group_id = o.group_id) END, ''),
-       coalesce(d.issue_date, o.day, (SELECT max(i.document_date) FROM daybook.impacts i
-                                       WHERE i.org_id = items_until.org_id AND i.document_id = o.document_id AND (i.posting_date > items_until.until) IS NOT TRUE)),
+       coalesce(d.issue_date, o.day, (SELECT i.document_date FROM daybook.impacts i
+                                       WHERE i.org_id = items_until.org_id AND i.document_id = o.document_id AND (i.posting_date > items_until.until) IS NOT TRUE
+                                       ORDER BY i.seq DESC LIMIT 1)),
        daybook.day_of(d.content ->> 'due_date'), o.amount, o.open_amount, o.group_id
   FROM daybook.item_amounts(items_until.org_id, items_until.until, documents) o
   JOIN daybook.accounts a ON a.org_id = items_until.org_id AND a.code = o.account_code
