@@ -5078,7 +5078,7 @@ BEGIN
         SELECT min(o.document_id) FILTER (WHERE o.open_amount < 0), min(o.document_id) FILTER (WHERE o.open_amount > 0),
                o.account_code, o.currency, abs(o.open_amount)
           FROM daybook.open_items(_org) o
-         WHERE o.counterparty <> ''
+         WHERE o.counterparty NOT IN ('', '[erased]')
          GROUP BY o.account_code, o.currency, o.counterparty, abs(o.open_amount)
         HAVING count(*) = 2 AND sum(o.open_amount) = 0;
     ELSIF rule = 'number' THEN
@@ -5115,7 +5115,8 @@ BEGIN
     ELSIF rule = 'reference' THEN
         RETURN QUERY
         WITH refers AS MATERIALIZED (
-            SELECT DISTINCT o.document_id, o.account_code, o.currency, abs(o.open_amount) AS amount, o.counterparty, o.group_id, r.name
+            SELECT DISTINCT o.document_id, o.account_code, o.currency, abs(o.open_amount) AS amount, CASE o.counterparty WHEN '[erased]' THEN '' ELSE o.counterparty END AS counterparty,
+                   o.group_id, r.name
               FROM daybook.open_items(_org) o
               JOIN daybook.documents d ON d.org_id = _org AND d.id = o.document_id
              CROSS JOIN LATERAL jsonb_array_elements_text(CASE jsonb_typeof(d.content -> 'refers_to') WHEN 'array' THEN d.content -> 'refers_to' ELSE '[]' END) AS r (name)
@@ -5133,7 +5134,7 @@ BEGIN
         ), fitting AS (
             SELECT f.*, count(*) FILTER (WHERE NOT f.by_id) OVER (PARTITION BY f.document_id, f.account_code, f.currency, f.name) AS of_number
               FROM found f
-             WHERE f.other_id <> f.document_id AND (f.by_id OR coalesce(f.party, '') = f.counterparty OR coalesce(f.party, '') = '' OR f.counterparty = '')
+             WHERE f.other_id <> f.document_id AND (f.by_id OR f.party = f.counterparty OR coalesce(f.party, '') IN ('', '[erased]') OR f.counterparty = '')
                AND EXISTS (SELECT FROM daybook.impacts i JOIN daybook.entries e ON e.impact_id = i.id
                             WHERE i.org_id = _org AND i.document_id = f.other_id AND e.account_code = f.account_code AND e.currency = f.currency)
         )
