@@ -260,14 +260,14 @@ func (l *Ledger) evaluate(org organization, d *models.Document) (*posting.Impact
 
 // post plans the impact of a ready document. The same version under the same rule set is posted
 // once. A new version or rule set that leads to the same entries confirms the live impact. A new
-// epoch posts in any case.
+// epoch posts in any case, and so does a new version where there is no rule set to confirm under.
 func (c *chunk) post(i int, d *models.Document) {
 	job, org, last, elsewhere := c.jobs[i], c.orgs[d.OrgID], c.last[i], c.postedElsewhere(i)
 	if elsewhere != nil && c.left(i, elsewhere, true) {
 		return
 	}
 	stands := last.Live() && last.Epoch >= job.Epoch
-	if stands && org.ruleSetVersion != nil && last.Covers(d.AccountingReadyVersion, *org.ruleSetVersion) {
+	if stands && last.Covers(d.AccountingReadyVersion, org.ruleSetVersion) {
 		return
 	}
 	impact, err := c.impact(i, d, elsewhere)
@@ -276,7 +276,7 @@ func (c *chunk) post(i int, d *models.Document) {
 		return
 	}
 	hash := contentHash(impact)
-	if stands && bytes.Equal(hash, last.ContentHash) {
+	if stands && org.ruleSetVersion != nil && bytes.Equal(hash, last.ContentHash) {
 		c.confirmations = append(c.confirmations, models.Confirmation{
 			ImpactID: last.ID, DocumentVersion: d.AccountingReadyVersion, RuleSetVersion: *org.ruleSetVersion,
 			JobID: job.ID, Attempt: job.Attempt, WorkflowRunID: job.WorkflowRunID,

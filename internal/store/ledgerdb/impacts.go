@@ -37,11 +37,14 @@ type LastImpact struct {
 // Live reports whether the document is posted.
 func (l *LastImpact) Live() bool { return l != nil && l.Kind == models.ImpactPost }
 
-// Covers reports whether the impact stands for a document version under a rule set: it was posted
-// for both, or confirmed.
-func (l *LastImpact) Covers(version, ruleSet int64) bool {
-	return (l.DocumentVersion == version && l.RuleSetVersion != nil && *l.RuleSetVersion == ruleSet) ||
-		slices.Contains(l.ConfirmedUnder, ruleSet)
+// Covers reports whether the impact stands for a document version under a rule set (nil: none): it
+// was posted for both, or confirmed.
+func (l *LastImpact) Covers(version int64, ruleSet *int64) bool {
+	if ruleSet == nil {
+		return l.DocumentVersion == version && l.RuleSetVersion == nil
+	}
+	return l.DocumentVersion == version && l.RuleSetVersion != nil && *l.RuleSetVersion == *ruleSet ||
+		slices.Contains(l.ConfirmedUnder, *ruleSet)
 }
 
 // ImpactKey asks for the last impact of a document, and what is known of a version and a rule set
