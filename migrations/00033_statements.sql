@@ -79,6 +79,15 @@ CREATE TABLE daybook.replaced_taxes (
 );
 COMMENT ON TABLE daybook.replaced_taxes IS 'What documents state of taxes as they are posted, where their content was replaced since';
 
+-- What the content of a document states of taxes, as daybook.replaced_taxes keeps it.
+CREATE FUNCTION daybook.stated_taxes(content jsonb) RETURNS jsonb
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT jsonb_agg(jsonb_build_object('category', t -> 'category', 'code', t -> 'code', 'rate', t -> 'rate', 'rate_bp', t -> 'rate_bp',
+                                        'base', t -> 'base', 'amount', t -> 'amount'))
+      FROM jsonb_array_elements(CASE jsonb_typeof(content -> 'taxes') WHEN 'array' THEN content -> 'taxes' END) t
+$$;
+
 -- Keeps what a posted document states when that is replaced, or its row removed: the first time, as a
 -- later content was never posted. The document's row lock keeps workers from posting it meanwhile. It
 -- runs with the rights of the schema's owner, because domain code writes documents and no taxes.
@@ -92,9 +101,7 @@ BEGIN
     IF last.kind = 'post' AND last.entry_count > 0 THEN
         INSERT INTO daybook.replaced_taxes AS k (impact_id, confirmations, type, direction, currency, country, taxes)
         SELECT last.id, (SELECT count(*) FROM daybook.confirmations c WHERE c.impact_id = last.id), OLD.type, OLD.direction, OLD.currency, OLD.content ->> 'country',
-               (SELECT jsonb_agg(jsonb_build_object('category', t -> 'category', 'code', t -> 'code', 'rate', t -> 'rate', 'rate_bp', t -> 'rate_bp',
-                                                    'base', t -> 'base', 'amount', t -> 'amount'))
-                  FROM jsonb_array_elements(CASE jsonb_typeof(OLD.content -> 'taxes') WHEN 'array' THEN OLD.content -> 'taxes' END) t)
+               daybook.stated_taxes(OLD.content)
             ON CONFLICT (impact_id) DO UPDATE
            SET confirmations = excluded.confirmations, type = excluded.type, direction = excluded.direction, currency = excluded.currency,
                country = excluded.country, taxes = excluded.taxes
@@ -884,5 +891,5 @@ DROP TYPE daybook.statement_line;
 DROP FUNCTION daybook.account_sums, daybook.check_dimension, daybook.dimension_sums, daybook.entry_sums, daybook.unkept_spans;
 DROP TRIGGER taxes_replaced ON daybook.documents;
 DROP TRIGGER taxes_removed ON daybook.documents;
-DROP FUNCTION daybook.keep_replaced_taxes;
+DROP FUNCTION daybook.keep_replaced_taxes, daybook.stated_taxes;
 DROP TABLE daybook.replaced_taxes, daybook.closed_tax_differences, daybook.closed_tax_sums, daybook.closed_taxes, daybook.closed_dimension_sums, daybook.closed_sums, daybook.closed_sum_spans;

@@ -4548,9 +4548,7 @@ BEGIN
     IF last.kind = 'post' AND last.entry_count > 0 THEN
         INSERT INTO daybook.replaced_taxes AS k (impact_id, confirmations, type, direction, currency, country, taxes)
         SELECT last.id, (SELECT count(*) FROM daybook.confirmations c WHERE c.impact_id = last.id), OLD.type, OLD.direction, OLD.currency, OLD.content ->> 'country',
-               (SELECT jsonb_agg(jsonb_build_object('category', t -> 'category', 'code', t -> 'code', 'rate', t -> 'rate', 'rate_bp', t -> 'rate_bp',
-                                                    'base', t -> 'base', 'amount', t -> 'amount'))
-                  FROM jsonb_array_elements(CASE jsonb_typeof(OLD.content -> 'taxes') WHEN 'array' THEN OLD.content -> 'taxes' END) t)
+               daybook.stated_taxes(OLD.content)
             ON CONFLICT (impact_id) DO UPDATE
            SET confirmations = excluded.confirmations, type = excluded.type, direction = excluded.direction, currency = excluded.currency,
                country = excluded.country, taxes = excluded.taxes
@@ -7121,6 +7119,17 @@ CREATE FUNCTION daybook.stated_number(stated text) RETURNS numeric
     AS $_$
     SELECT CASE WHEN stated ~ '^-?\d{1,30}(\.\d{1,30})?$' THEN stated::numeric END
 $_$;
+
+-- Name: stated_taxes(jsonb); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.stated_taxes(content jsonb) RETURNS jsonb
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    SELECT jsonb_agg(jsonb_build_object('category', t -> 'category', 'code', t -> 'code', 'rate', t -> 'rate', 'rate_bp', t -> 'rate_bp',
+                                        'base', t -> 'base', 'amount', t -> 'amount'))
+      FROM jsonb_array_elements(CASE jsonb_typeof(content -> 'taxes') WHEN 'array' THEN content -> 'taxes' END) t
+$$;
 
 -- Name: states_amount(jsonb); Type: FUNCTION; Schema: daybook; Owner: -
 

@@ -2,6 +2,7 @@ package books_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -102,6 +103,46 @@ func TestVATOfAConfirmedVersion(t *testing.T) {
 		b.work()
 		assert.Equal(t, fmt.Sprintf("out %s VAT 19: 1, 1000, 190\nstated_total: 190\n3800: 190\nposted_total: 190\ndifference: 0\n", country), b.vatText(march), i)
 	}
+}
+
+// A correction of taxes alone leads to the same entries. In an open month it is what the document states
+// from then on; of a closed one it is taken back and stated anew where the correction is posted.
+func TestVATOfATaxThatIsCorrectedInAClosedMonth(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	ctx := t.Context()
+	march, april := books.Month(2026, 3), books.Month(2026, 4)
+	require.NoError(t, second(books.AddPeriods(ctx, b.Pool, org, march, april)))
+	write := func(country string) models.AccountingJob {
+		d := fixture.Invoice(org, "a", 1000)
+		d.Content.Country = country
+		fixture.Ready(t, b.Pool, d)
+		b.work()
+		return fixture.Job(t, b.Pool, org, "a")
+	}
+	write("DE")
+	require.NoError(t, second(books.ClosePeriod(ctx, b.Pool, org, march, books.CloseOptions{})))
+	const posted = "out DE VAT 19: 1, 1000, 190\nstated_total: 190\n3800: 190\nposted_total: 190\ndifference: 0\n"
+	require.Equal(t, posted, b.vatText(march))
+
+	job := write("FR")
+	require.NotNil(t, job.LastErrorCode, "by the policy it fails, as each correction does")
+	assert.Equal(t, models.CodePeriodClosed, *job.LastErrorCode)
+	assert.Nil(t, write("DE").LastErrorCode, "what it stated then is what is posted")
+	require.Len(t, fixture.Impacts(t, b.Pool, org, "a"), 1)
+
+	require.NoError(t, second(books.SetClosedPeriodPolicy(ctx, b.Pool, org, models.PolicyFirstOpenDay)))
+	write("FR")
+	assert.Equal(t, posted, b.vatText(march))
+	const moved = "out FR VAT 19: 1, 1000, 190\nout DE VAT 19: -1, -1000, -190\nstated_total: 0\n3800: 0\nposted_total: 0\ndifference: 0\n"
+	assert.ElementsMatch(t, strings.Split(moved, "\n"), strings.Split(b.vatText(april), "\n"))
+	write("IT")
+	require.Len(t, fixture.Impacts(t, b.Pool, org, "a"), 3, "April is open")
+	assert.Contains(t, b.vatText(april), "out IT VAT 19: 1, 1000, 190")
+	require.NoError(t, second(books.OpenPeriod(ctx, b.Pool, org, march)))
+	require.NoError(t, second(books.ClosePeriod(ctx, b.Pool, org, march, books.CloseOptions{})))
+	assert.Equal(t, posted, b.vatText(march), "closed again")
+	assert.Empty(t, b.findings())
 }
 
 // TestStatedTaxesAreThePostedOnes: the rules post the tax that a document states, so what is stated is

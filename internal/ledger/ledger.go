@@ -259,7 +259,8 @@ func (l *Ledger) evaluate(org organization, d *models.Document) (*posting.Impact
 }
 
 // post plans the impact of a ready document. The same version under the same rule set is posted
-// once. A new version or rule set that leads to the same entries confirms the live impact. A new
+// once. A new version or rule set that leads to the same entries confirms the live impact, unless
+// it states other taxes than are kept of a closed day: these are taken back, and stated anew. A new
 // epoch posts in any case, and so does a new version where there is no rule set to confirm under.
 func (c *chunk) post(i int, d *models.Document) {
 	job, org, last, elsewhere := c.jobs[i], c.orgs[d.OrgID], c.last[i], c.postedElsewhere(i)
@@ -276,7 +277,8 @@ func (c *chunk) post(i int, d *models.Document) {
 		return
 	}
 	hash := contentHash(impact)
-	if stands && org.ruleSetVersion != nil && bytes.Equal(hash, last.ContentHash) {
+	restates := elsewhere == nil && last.Live() && last.TaxesReplaced && org.closedOn(last.PostingDate) != nil
+	if stands && !restates && org.ruleSetVersion != nil && bytes.Equal(hash, last.ContentHash) {
 		c.confirmations = append(c.confirmations, models.Confirmation{
 			ImpactID: last.ID, DocumentVersion: d.AccountingReadyVersion, RuleSetVersion: *org.ruleSetVersion,
 			JobID: job.ID, Attempt: job.Attempt, WorkflowRunID: job.WorkflowRunID,
