@@ -442,7 +442,8 @@ CREATE INDEX impacts_reversals ON daybook.impacts (org_id, posting_date) INCLUDE
 --   posted    what is posted to one of the accounts, credits less debits
 --   document  a document of which tax (stated, positive: owed) is not what is posted; if by_document
 --
--- A credit note or refund takes back, whose amounts are positive. direction says whose tax it is: out,
+-- What mirrors a posting of another system states nothing: it is a part of what the document states,
+-- or takes that back. A credit note or refund takes back, whose amounts are positive. direction says whose tax it is: out,
 -- that of sales, or in, that of purchases; for a payment it is that of the money, so the other one.
 --
 -- All comes from one pass over impacts, documents and entries. The bounds of ids let PostgreSQL read
@@ -458,6 +459,7 @@ AS $$
 DECLARE
     _org   CONSTANT text := read_taxes.org_id;
     _kept  CONSTANT boolean := NOT by_impact AND EXISTS (SELECT FROM daybook.closed_sum_spans k WHERE k.org_id = _org AND from_day BETWEEN k.starts_on AND k.ends_on);
+    _elsewhere CONSTANT boolean := EXISTS (SELECT FROM daybook.posted_elsewhere p WHERE p.org_id = _org);
     _first bigint;
     _last  bigint;
     _n     bigint;
@@ -475,7 +477,10 @@ BEGIN
     WITH reversals AS NOT MATERIALIZED (
         SELECT r.id, r.document_id, r.seq, r.posting_date FROM daybook.impacts r WHERE r.org_id = _org AND r.kind = 'reverse'
     ), span AS MATERIALIZED (
-        SELECT i.id, i.document_id, i.kind = 'post' AND i.entry_count > 0 AND r.seq IS NULL AS live, r.seq IS NOT NULL AS reversed
+        SELECT i.id, i.document_id, i.kind = 'post' AND i.entry_count > 0 AND r.seq IS NULL
+                   AND NOT (_elsewhere AND EXISTS (SELECT FROM daybook.posted_elsewhere p JOIN daybook.entries e ON e.impact_id = i.id AND e.rule_line_id = 'posted-elsewhere'
+                                                    WHERE p.org_id = _org AND p.document_id = i.document_id)) AS live,
+               r.seq IS NOT NULL AS reversed
           FROM daybook.impacts i LEFT JOIN reversals r ON r.document_id = i.document_id AND r.seq = i.seq + 1
          WHERE i.org_id = _org AND i.posting_date BETWEEN from_day AND to_day
     ), replaced AS MATERIALIZED (

@@ -205,3 +205,31 @@ func (b *bundle) try(stmt string, args ...any) {
 		require.NoError(b.t, err, stmt)
 	}
 }
+
+// What Daybook posts of a document that another system has posted is a part of what that states, or
+// takes it back: it states nothing, and is shown as a difference.
+func TestVATOfADocumentThatIsPostedElsewhere(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	ctx := t.Context()
+	march := books.Month(2026, 3)
+	require.NoError(t, second(books.AddPeriods(ctx, b.Pool, org, march)))
+	_, err := b.Pool.Exec(ctx, `
+INSERT INTO daybook.posted_elsewhere (org_id, document_id, document_version, next, posted_on, system, entries)
+VALUES ($1, 'a', 1, 'difference', '2026-03-14', 'the legacy ledger',
+        '[{"account": "1200", "side": "debit", "amount": 119, "currency": "EUR"}, {"account": "3800", "side": "credit", "amount": 19, "currency": "EUR"},
+          {"account": "4400", "side": "credit", "amount": 100, "currency": "EUR"}]')`, org)
+	require.NoError(t, err)
+	for _, net := range []int64{100, 200} {
+		fixture.Ready(t, b.Pool, fixture.Invoice(org, "a", net))
+		b.work()
+	}
+	assert.Equal(t, "stated_total: 0\n3800: 19\nposted_total: 19\ndifference: -19\na states 0, posted 19\n", b.vatText(march))
+	b.try(`SELECT daybook.mark_document_deleted($1, 'a')`, org)
+	b.work()
+	const mirrored = "stated_total: 0\n3800: -19\nposted_total: -19\ndifference: 19\na states 0, posted -19\n"
+	assert.Equal(t, mirrored, b.vatText(march))
+	require.NoError(t, second(books.ClosePeriod(ctx, b.Pool, org, march, books.CloseOptions{})))
+	assert.Equal(t, mirrored, b.vatText(march), "closed")
+	assert.Empty(t, b.findings())
+}
