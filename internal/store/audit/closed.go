@@ -64,10 +64,13 @@ WITH days AS (
        AND NOT EXISTS (SELECT FROM daybook.posted_elsewhere p JOIN daybook.entries e ON e.impact_id = i.id AND e.rule_line_id = 'posted-elsewhere'
                         WHERE p.org_id = i.org_id AND p.document_id = i.document_id)
        AND NOT EXISTS (SELECT FROM daybook.impacts x WHERE x.org_id = i.org_id AND x.document_id = i.document_id AND x.previous_seq = i.seq)
+       AND NOT EXISTS (SELECT FROM daybook.replaced_taxes k
+                        WHERE k.impact_id = i.id AND k.confirmations = (SELECT count(*) FROM daybook.confirmations c WHERE c.impact_id = i.id))
 ), changed AS (
     SELECT x.org_id, x.starts_on, x.document_id
       FROM (SELECT u.org_id, u.starts_on, u.document_id, u.currency, u.type <> 'payment' AND u.direction = 'out' OR u.type = 'payment' AND u.direction <> 'out' AS sales,
-                   coalesce((t.value ->> 'base')::numeric, 0) * s.sign AS base, coalesce((t.value ->> 'amount')::numeric, 0) * s.sign AS tax
+                   coalesce(daybook.stated_number(t.value ->> 'base'), 0) * s.sign AS base,
+                   coalesce(daybook.stated_number(t.value ->> 'amount'), 0) * s.sign AS tax
               FROM unchanged u
              CROSS JOIN LATERAL (SELECT CASE WHEN u.type IN ('credit_note', 'refund') THEN -1 ELSE 1 END) AS s (sign)
              CROSS JOIN LATERAL jsonb_array_elements(CASE jsonb_typeof(u.taxes) WHEN 'array' THEN u.taxes END) t
