@@ -213,7 +213,7 @@ func (c *chunk) retract(i int, cause error) {
 // plan plans what one job changes, unless no day is open for the reversal in it.
 func (c *chunk) plan(p plan) {
 	if p.reverse != nil {
-		day, err := c.orgs[c.jobs[p.index].OrgID].firstOpenDay(p.reverse.PostingDate)
+		day, err := c.orgs[c.jobs[p.index].OrgID].reversalDay(c.found[p.index].Document, p.reverse.PostingDate)
 		if err != nil {
 			c.errs[p.index] = err
 			return
@@ -286,7 +286,7 @@ func (c *chunk) post(i int, d *models.Document) {
 		return
 	}
 	p := plan{index: i, post: impact, hash: hash, epoch: job.Epoch, next: 1}
-	if p.postingDate, err = org.postingDate(impact.PostingDate); err != nil {
+	if p.postingDate, err = org.dayOf(d, impact.PostingDate); err != nil {
 		c.errs[i] = err
 		return
 	}
