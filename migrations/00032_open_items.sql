@@ -209,7 +209,9 @@ END
 $$;
 
 -- The items of an organization, or of some documents alone, by what was posted until a day (null:
--- all), with what is open of each. In a group, credits pay debits, the oldest first.
+-- all), with what is open of each. In a group, credits pay debits, the oldest first. The day of an
+-- item is the document's in its last impact until then: what was posted under another date and
+-- reversed does not count.
 --
 -- Most documents of an organization are in groups of which nothing is open. So amounts are added up by
 -- group first, and only of groups that are open by document.
@@ -232,7 +234,7 @@ BEGIN
          UNION
         SELECT r.document_id FROM units u JOIN daybook.reconciled r ON r.org_id = _org AND r.group_id = u.group_id
     ), items AS MATERIALIZED (
-        SELECT r.group_id, m.id AS document_id, e.account_code, e.currency, max(i.document_date) AS day,
+        SELECT r.group_id, m.id AS document_id, e.account_code, e.currency, date '1900-01-01' + (max(ARRAY[i.seq, i.document_date - date '1900-01-01']))[2] AS day,
                sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END) AS amount
           FROM members m
          CROSS JOIN LATERAL (SELECT * FROM daybook.impacts x WHERE x.org_id = _org AND x.document_id = m.id AND x.posting_date <= _until OFFSET 0) i
@@ -272,8 +274,9 @@ SELECT o.document_id, o.account_code, o.currency, a.role, coalesce(d.type, ''), 
            CASE WHEN o.group_id IS NOT NULL THEN
                (SELECT min(nullif(x.content ->> 'counterparty', '')) FROM daybook.reconciled r JOIN daybook.documents x ON x.org_id = r.org_id AND x.id = r.document_id
                  WHERE r.org_id = items_until.org_id AND r.group_id = o.group_id) END, ''),
-       coalesce(d.issue_date, o.day, (SELECT max(i.document_date) FROM daybook.impacts i
-                                       WHERE i.org_id = items_until.org_id AND i.document_id = o.document_id AND (i.posting_date > items_until.until) IS NOT TRUE)),
+       coalesce(d.issue_date, o.day, (SELECT i.document_date FROM daybook.impacts i
+                                       WHERE i.org_id = items_until.org_id AND i.document_id = o.document_id AND (i.posting_date > items_until.until) IS NOT TRUE
+                                       ORDER BY i.seq DESC LIMIT 1)),
        daybook.day_of(d.content ->> 'due_date'), o.amount, o.open_amount, o.group_id
   FROM daybook.item_amounts(items_until.org_id, items_until.until, documents) o
   JOIN daybook.accounts a ON a.org_id = items_until.org_id AND a.code = o.account_code
@@ -515,7 +518,7 @@ $$;
 --   amount     the counterparty is the same and the amount equal: of all that is open, one of each
 --              fits
 --
--- What is in a group already counts with what is open of it.
+-- What is in a group already counts with what is open of it. A counterparty that was erased is none.
 CREATE FUNCTION daybook.matching_items(org_id text, rule text)
     RETURNS TABLE (document_id text, other_id text, account_code text, currency text, amount numeric)
     LANGUAGE plpgsql STABLE ROWS 10000 SET search_path = pg_catalog, pg_temp SET work_mem = '64MB' SET jit = off
@@ -529,7 +532,7 @@ BEGIN
         SELECT min(o.document_id) FILTER (WHERE o.open_amount < 0), min(o.document_id) FILTER (WHERE o.open_amount > 0),
                o.account_code, o.currency, abs(o.open_amount)
           FROM daybook.open_items(_org) o
-         WHERE o.counterparty <> ''
+         WHERE o.counterparty NOT IN ('', '[erased]')
          GROUP BY o.account_code, o.currency, o.counterparty, abs(o.open_amount)
         HAVING count(*) = 2 AND sum(o.open_amount) = 0;
     ELSIF rule = 'number' THEN
@@ -566,7 +569,8 @@ BEGIN
     ELSIF rule = 'reference' THEN
         RETURN QUERY
         WITH refers AS MATERIALIZED (
-            SELECT DISTINCT o.document_id, o.account_code, o.currency, abs(o.open_amount) AS amount, o.counterparty, o.group_id, r.name
+            SELECT DISTINCT o.document_id, o.account_code, o.currency, abs(o.open_amount) AS amount, CASE o.counterparty WHEN '[erased]' THEN '' ELSE o.counterparty END AS counterparty,
+                   o.group_id, r.name
               FROM daybook.open_items(_org) o
               JOIN daybook.documents d ON d.org_id = _org AND d.id = o.document_id
              CROSS JOIN LATERAL jsonb_array_elements_text(CASE jsonb_typeof(d.content -> 'refers_to') WHEN 'array' THEN d.content -> 'refers_to' ELSE '[]' END) AS r (name)
@@ -584,7 +588,7 @@ BEGIN
         ), fitting AS (
             SELECT f.*, count(*) FILTER (WHERE NOT f.by_id) OVER (PARTITION BY f.document_id, f.account_code, f.currency, f.name) AS of_number
               FROM found f
-             WHERE f.other_id <> f.document_id AND (f.by_id OR coalesce(f.party, '') = f.counterparty OR coalesce(f.party, '') = '' OR f.counterparty = '')
+             WHERE f.other_id <> f.document_id AND (f.by_id OR f.party = f.counterparty OR coalesce(f.party, '') IN ('', '[erased]') OR f.counterparty = '')
                AND EXISTS (SELECT FROM daybook.impacts i JOIN daybook.entries e ON e.impact_id = i.id
                             WHERE i.org_id = _org AND i.document_id = f.other_id AND e.account_code = f.account_code AND e.currency = f.currency)
         )
@@ -754,7 +758,7 @@ AS $$
 WITH own AS (
     SELECT o.currency FROM daybook.organizations o WHERE o.id = exchange_differences.org_id AND o.currency IS NOT NULL
 ), items AS MATERIALIZED (
-    SELECT r.group_id, r.document_id, e.account_code, e.currency, max(i.document_date) AS day,
+    SELECT r.group_id, r.document_id, e.account_code, e.currency, date '1900-01-01' + (max(ARRAY[i.seq, i.document_date - date '1900-01-01']))[2] AS day,
            sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END) AS amount
       FROM own
       JOIN daybook.accounts a ON a.org_id = exchange_differences.org_id AND a.role IN ('receivable', 'payable', 'advance')

@@ -79,6 +79,15 @@ CREATE TABLE daybook.replaced_taxes (
 );
 COMMENT ON TABLE daybook.replaced_taxes IS 'What documents state of taxes as they are posted, where their content was replaced since';
 
+-- What the content of a document states of taxes, as daybook.replaced_taxes keeps it.
+CREATE FUNCTION daybook.stated_taxes(content jsonb) RETURNS jsonb
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT jsonb_agg(jsonb_build_object('category', t -> 'category', 'code', t -> 'code', 'rate', t -> 'rate', 'rate_bp', t -> 'rate_bp',
+                                        'base', t -> 'base', 'amount', t -> 'amount'))
+      FROM jsonb_array_elements(CASE jsonb_typeof(content -> 'taxes') WHEN 'array' THEN content -> 'taxes' END) t
+$$;
+
 -- Keeps what a posted document states when that is replaced, or its row removed: the first time, as a
 -- later content was never posted. The document's row lock keeps workers from posting it meanwhile. It
 -- runs with the rights of the schema's owner, because domain code writes documents and no taxes.
@@ -92,9 +101,7 @@ BEGIN
     IF last.kind = 'post' AND last.entry_count > 0 THEN
         INSERT INTO daybook.replaced_taxes AS k (impact_id, confirmations, type, direction, currency, country, taxes)
         SELECT last.id, (SELECT count(*) FROM daybook.confirmations c WHERE c.impact_id = last.id), OLD.type, OLD.direction, OLD.currency, OLD.content ->> 'country',
-               (SELECT jsonb_agg(jsonb_build_object('category', t -> 'category', 'code', t -> 'code', 'rate', t -> 'rate', 'rate_bp', t -> 'rate_bp',
-                                                    'base', t -> 'base', 'amount', t -> 'amount'))
-                  FROM jsonb_array_elements(CASE jsonb_typeof(OLD.content -> 'taxes') WHEN 'array' THEN OLD.content -> 'taxes' END) t)
+               daybook.stated_taxes(OLD.content)
             ON CONFLICT (impact_id) DO UPDATE
            SET confirmations = excluded.confirmations, type = excluded.type, direction = excluded.direction, currency = excluded.currency,
                country = excluded.country, taxes = excluded.taxes
@@ -435,7 +442,8 @@ CREATE INDEX impacts_reversals ON daybook.impacts (org_id, posting_date) INCLUDE
 --   posted    what is posted to one of the accounts, credits less debits
 --   document  a document of which tax (stated, positive: owed) is not what is posted; if by_document
 --
--- A credit note or refund takes back, whose amounts are positive. direction says whose tax it is: out,
+-- What mirrors a posting of another system states nothing: it is a part of what the document states,
+-- or takes that back. A credit note or refund takes back, whose amounts are positive. direction says whose tax it is: out,
 -- that of sales, or in, that of purchases; for a payment it is that of the money, so the other one.
 --
 -- All comes from one pass over impacts, documents and entries. The bounds of ids let PostgreSQL read
@@ -451,6 +459,7 @@ AS $$
 DECLARE
     _org   CONSTANT text := read_taxes.org_id;
     _kept  CONSTANT boolean := NOT by_impact AND EXISTS (SELECT FROM daybook.closed_sum_spans k WHERE k.org_id = _org AND from_day BETWEEN k.starts_on AND k.ends_on);
+    _elsewhere CONSTANT boolean := EXISTS (SELECT FROM daybook.posted_elsewhere p WHERE p.org_id = _org);
     _first bigint;
     _last  bigint;
     _n     bigint;
@@ -468,7 +477,10 @@ BEGIN
     WITH reversals AS NOT MATERIALIZED (
         SELECT r.id, r.document_id, r.seq, r.posting_date FROM daybook.impacts r WHERE r.org_id = _org AND r.kind = 'reverse'
     ), span AS MATERIALIZED (
-        SELECT i.id, i.document_id, i.kind = 'post' AND i.entry_count > 0 AND r.seq IS NULL AS live, r.seq IS NOT NULL AS reversed
+        SELECT i.id, i.document_id, i.kind = 'post' AND i.entry_count > 0 AND r.seq IS NULL
+                   AND NOT (_elsewhere AND EXISTS (SELECT FROM daybook.posted_elsewhere p JOIN daybook.entries e ON e.impact_id = i.id AND e.rule_line_id = 'posted-elsewhere'
+                                                    WHERE p.org_id = _org AND p.document_id = i.document_id)) AS live,
+               r.seq IS NOT NULL AS reversed
           FROM daybook.impacts i LEFT JOIN reversals r ON r.document_id = i.document_id AND r.seq = i.seq + 1
          WHERE i.org_id = _org AND i.posting_date BETWEEN from_day AND to_day
     ), replaced AS MATERIALIZED (
@@ -884,5 +896,5 @@ DROP TYPE daybook.statement_line;
 DROP FUNCTION daybook.account_sums, daybook.check_dimension, daybook.dimension_sums, daybook.entry_sums, daybook.unkept_spans;
 DROP TRIGGER taxes_replaced ON daybook.documents;
 DROP TRIGGER taxes_removed ON daybook.documents;
-DROP FUNCTION daybook.keep_replaced_taxes;
+DROP FUNCTION daybook.keep_replaced_taxes, daybook.stated_taxes;
 DROP TABLE daybook.replaced_taxes, daybook.closed_tax_differences, daybook.closed_tax_sums, daybook.closed_taxes, daybook.closed_dimension_sums, daybook.closed_sums, daybook.closed_sum_spans;

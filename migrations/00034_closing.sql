@@ -435,7 +435,7 @@ COMMENT ON FUNCTION daybook.closing_differences IS
 --   opened_again  it stands on the period's days, which were open again
 --   later_day     it stands on the first day that was open after its document's date, or after the
 --                 posting that it reverses, as that lay in the period; or it reverses what stands there
---                 so
+--                 so; or it is posted behind such a reversal of its document
 --
 -- A rule that gives a document the first open day as its date is not told from the policy.
 CREATE FUNCTION daybook.closing_adjustments(org_id text, starts_on date, after bigint DEFAULT 0, most integer DEFAULT 1000)
@@ -461,16 +461,26 @@ WITH first AS MATERIALIZED (
                           WHERE c.org_id = i.org_id AND c.last_impact_id < i.id ORDER BY c.number DESC LIMIT 1) at
      WHERE due.day <@ first.days AND NOT i.posting_date <@ first.days
        AND EXISTS (SELECT FROM unnest(at.closed_days) AS d WHERE due.day <@ d AND upper(d) = i.posting_date)
+), behind AS MATERIALIZED (
+    -- A document that was reversed on a later day is not posted before that any more, though its own
+    -- day be open again.
+    SELECT i.id, i.kind, i.document_id, i.seq
+      FROM first
+     CROSS JOIN (SELECT l.document_id, min(l.seq) AS seq FROM later l WHERE l.kind = 'reverse' GROUP BY l.document_id) r
+      JOIN daybook.impacts i ON i.org_id = closing_adjustments.org_id AND i.document_id = r.document_id AND i.seq > r.seq
+     WHERE i.kind = 'post' AND i.document_date <@ first.days AND NOT i.posting_date <@ first.days
+), moved AS MATERIALIZED (
+    SELECT * FROM later UNION SELECT * FROM behind
 ), found AS MATERIALIZED (
     SELECT i.id, 'opened_again' AS reason
       FROM first CROSS JOIN LATERAL unnest(first.days) AS d
       JOIN daybook.impacts i
         ON i.org_id = closing_adjustments.org_id AND i.posting_date >= lower(d) AND i.posting_date < upper(d) AND i.id > first.last_impact_id
      UNION ALL
-    SELECT l.id, 'later_day' FROM later l
+    SELECT l.id, 'later_day' FROM moved l
      UNION
     SELECT r.id, 'later_day'
-      FROM later l
+      FROM moved l
       JOIN daybook.impacts r ON r.org_id = closing_adjustments.org_id AND r.document_id = l.document_id AND r.kind = 'reverse' AND r.previous_seq = l.seq
      WHERE l.kind = 'post'
 )

@@ -1764,16 +1764,26 @@ WITH first AS MATERIALIZED (
                           WHERE c.org_id = i.org_id AND c.last_impact_id < i.id ORDER BY c.number DESC LIMIT 1) at
      WHERE due.day <@ first.days AND NOT i.posting_date <@ first.days
        AND EXISTS (SELECT FROM unnest(at.closed_days) AS d WHERE due.day <@ d AND upper(d) = i.posting_date)
+), behind AS MATERIALIZED (
+    -- A document that was reversed on a later day is not posted before that any more, though its own
+    -- day be open again.
+    SELECT i.id, i.kind, i.document_id, i.seq
+      FROM first
+     CROSS JOIN (SELECT l.document_id, min(l.seq) AS seq FROM later l WHERE l.kind = 'reverse' GROUP BY l.document_id) r
+      JOIN daybook.impacts i ON i.org_id = closing_adjustments.org_id AND i.document_id = r.document_id AND i.seq > r.seq
+     WHERE i.kind = 'post' AND i.document_date <@ first.days AND NOT i.posting_date <@ first.days
+), moved AS MATERIALIZED (
+    SELECT * FROM later UNION SELECT * FROM behind
 ), found AS MATERIALIZED (
     SELECT i.id, 'opened_again' AS reason
       FROM first CROSS JOIN LATERAL unnest(first.days) AS d
       JOIN daybook.impacts i
         ON i.org_id = closing_adjustments.org_id AND i.posting_date >= lower(d) AND i.posting_date < upper(d) AND i.id > first.last_impact_id
      UNION ALL
-    SELECT l.id, 'later_day' FROM later l
+    SELECT l.id, 'later_day' FROM moved l
      UNION
     SELECT r.id, 'later_day'
-      FROM later l
+      FROM moved l
       JOIN daybook.impacts r ON r.org_id = closing_adjustments.org_id AND r.document_id = l.document_id AND r.kind = 'reverse' AND r.previous_seq = l.seq
      WHERE l.kind = 'post'
 )
@@ -3335,7 +3345,7 @@ CREATE FUNCTION daybook.exchange_differences(org_id text, until date) RETURNS TA
 WITH own AS (
     SELECT o.currency FROM daybook.organizations o WHERE o.id = exchange_differences.org_id AND o.currency IS NOT NULL
 ), items AS MATERIALIZED (
-    SELECT r.group_id, r.document_id, e.account_code, e.currency, max(i.document_date) AS day,
+    SELECT r.group_id, r.document_id, e.account_code, e.currency, date '1900-01-01' + (max(ARRAY[i.seq, i.document_date - date '1900-01-01']))[2] AS day,
            sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END) AS amount
       FROM own
       JOIN daybook.accounts a ON a.org_id = exchange_differences.org_id AND a.role IN ('receivable', 'payable', 'advance')
@@ -4056,7 +4066,7 @@ BEGIN
          UNION
         SELECT r.document_id FROM units u JOIN daybook.reconciled r ON r.org_id = _org AND r.group_id = u.group_id
     ), items AS MATERIALIZED (
-        SELECT r.group_id, m.id AS document_id, e.account_code, e.currency, max(i.document_date) AS day,
+        SELECT r.group_id, m.id AS document_id, e.account_code, e.currency, date '1900-01-01' + (max(ARRAY[i.seq, i.document_date - date '1900-01-01']))[2] AS day,
                sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END) AS amount
           FROM members m
          CROSS JOIN LATERAL (SELECT * FROM daybook.impacts x WHERE x.org_id = _org AND x.document_id = m.id AND x.posting_date <= _until OFFSET 0) i
@@ -4111,8 +4121,9 @@ SELECT o.document_id, o.account_code, o.currency, a.role, coalesce(d.type, ''), 
            CASE WHEN o.group_id IS NOT NULL THEN
                (SELECT min(nullif(x.content ->> 'counterparty', '')) FROM daybook.reconciled r JOIN daybook.documents x ON x.org_id = r.org_id AND x.id = r.document_id
                  WHERE r.org_id = items_until.org_id AND r.group_id = o.group_id) END, ''),
-       coalesce(d.issue_date, o.day, (SELECT max(i.document_date) FROM daybook.impacts i
-                                       WHERE i.org_id = items_until.org_id AND i.document_id = o.document_id AND (i.posting_date > items_until.until) IS NOT TRUE)),
+       coalesce(d.issue_date, o.day, (SELECT i.document_date FROM daybook.impacts i
+                                       WHERE i.org_id = items_until.org_id AND i.document_id = o.document_id AND (i.posting_date > items_until.until) IS NOT TRUE
+                                       ORDER BY i.seq DESC LIMIT 1)),
        daybook.day_of(d.content ->> 'due_date'), o.amount, o.open_amount, o.group_id
   FROM daybook.item_amounts(items_until.org_id, items_until.until, documents) o
   JOIN daybook.accounts a ON a.org_id = items_until.org_id AND a.code = o.account_code
@@ -4547,9 +4558,7 @@ BEGIN
     IF last.kind = 'post' AND last.entry_count > 0 THEN
         INSERT INTO daybook.replaced_taxes AS k (impact_id, confirmations, type, direction, currency, country, taxes)
         SELECT last.id, (SELECT count(*) FROM daybook.confirmations c WHERE c.impact_id = last.id), OLD.type, OLD.direction, OLD.currency, OLD.content ->> 'country',
-               (SELECT jsonb_agg(jsonb_build_object('category', t -> 'category', 'code', t -> 'code', 'rate', t -> 'rate', 'rate_bp', t -> 'rate_bp',
-                                                    'base', t -> 'base', 'amount', t -> 'amount'))
-                  FROM jsonb_array_elements(CASE jsonb_typeof(OLD.content -> 'taxes') WHEN 'array' THEN OLD.content -> 'taxes' END) t)
+               daybook.stated_taxes(OLD.content)
             ON CONFLICT (impact_id) DO UPDATE
            SET confirmations = excluded.confirmations, type = excluded.type, direction = excluded.direction, currency = excluded.currency,
                country = excluded.country, taxes = excluded.taxes
@@ -5077,7 +5086,7 @@ BEGIN
         SELECT min(o.document_id) FILTER (WHERE o.open_amount < 0), min(o.document_id) FILTER (WHERE o.open_amount > 0),
                o.account_code, o.currency, abs(o.open_amount)
           FROM daybook.open_items(_org) o
-         WHERE o.counterparty <> ''
+         WHERE o.counterparty NOT IN ('', '[erased]')
          GROUP BY o.account_code, o.currency, o.counterparty, abs(o.open_amount)
         HAVING count(*) = 2 AND sum(o.open_amount) = 0;
     ELSIF rule = 'number' THEN
@@ -5114,7 +5123,8 @@ BEGIN
     ELSIF rule = 'reference' THEN
         RETURN QUERY
         WITH refers AS MATERIALIZED (
-            SELECT DISTINCT o.document_id, o.account_code, o.currency, abs(o.open_amount) AS amount, o.counterparty, o.group_id, r.name
+            SELECT DISTINCT o.document_id, o.account_code, o.currency, abs(o.open_amount) AS amount, CASE o.counterparty WHEN '[erased]' THEN '' ELSE o.counterparty END AS counterparty,
+                   o.group_id, r.name
               FROM daybook.open_items(_org) o
               JOIN daybook.documents d ON d.org_id = _org AND d.id = o.document_id
              CROSS JOIN LATERAL jsonb_array_elements_text(CASE jsonb_typeof(d.content -> 'refers_to') WHEN 'array' THEN d.content -> 'refers_to' ELSE '[]' END) AS r (name)
@@ -5132,7 +5142,7 @@ BEGIN
         ), fitting AS (
             SELECT f.*, count(*) FILTER (WHERE NOT f.by_id) OVER (PARTITION BY f.document_id, f.account_code, f.currency, f.name) AS of_number
               FROM found f
-             WHERE f.other_id <> f.document_id AND (f.by_id OR coalesce(f.party, '') = f.counterparty OR coalesce(f.party, '') = '' OR f.counterparty = '')
+             WHERE f.other_id <> f.document_id AND (f.by_id OR f.party = f.counterparty OR coalesce(f.party, '') IN ('', '[erased]') OR f.counterparty = '')
                AND EXISTS (SELECT FROM daybook.impacts i JOIN daybook.entries e ON e.impact_id = i.id
                             WHERE i.org_id = _org AND i.document_id = f.other_id AND e.account_code = f.account_code AND e.currency = f.currency)
         )
@@ -5996,6 +6006,7 @@ CREATE FUNCTION daybook.read_taxes(org_id text, from_day date, to_day date, acco
 DECLARE
     _org   CONSTANT text := read_taxes.org_id;
     _kept  CONSTANT boolean := NOT by_impact AND EXISTS (SELECT FROM daybook.closed_sum_spans k WHERE k.org_id = _org AND from_day BETWEEN k.starts_on AND k.ends_on);
+    _elsewhere CONSTANT boolean := EXISTS (SELECT FROM daybook.posted_elsewhere p WHERE p.org_id = _org);
     _first bigint;
     _last  bigint;
     _n     bigint;
@@ -6013,7 +6024,10 @@ BEGIN
     WITH reversals AS NOT MATERIALIZED (
         SELECT r.id, r.document_id, r.seq, r.posting_date FROM daybook.impacts r WHERE r.org_id = _org AND r.kind = 'reverse'
     ), span AS MATERIALIZED (
-        SELECT i.id, i.document_id, i.kind = 'post' AND i.entry_count > 0 AND r.seq IS NULL AS live, r.seq IS NOT NULL AS reversed
+        SELECT i.id, i.document_id, i.kind = 'post' AND i.entry_count > 0 AND r.seq IS NULL
+                   AND NOT (_elsewhere AND EXISTS (SELECT FROM daybook.posted_elsewhere p JOIN daybook.entries e ON e.impact_id = i.id AND e.rule_line_id = 'posted-elsewhere'
+                                                    WHERE p.org_id = _org AND p.document_id = i.document_id)) AS live,
+               r.seq IS NOT NULL AS reversed
           FROM daybook.impacts i LEFT JOIN reversals r ON r.document_id = i.document_id AND r.seq = i.seq + 1
          WHERE i.org_id = _org AND i.posting_date BETWEEN from_day AND to_day
     ), replaced AS MATERIALIZED (
@@ -7120,6 +7134,17 @@ CREATE FUNCTION daybook.stated_number(stated text) RETURNS numeric
     SELECT CASE WHEN stated ~ '^-?\d{1,30}(\.\d{1,30})?$' THEN stated::numeric END
 $_$;
 
+-- Name: stated_taxes(jsonb); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.stated_taxes(content jsonb) RETURNS jsonb
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    SELECT jsonb_agg(jsonb_build_object('category', t -> 'category', 'code', t -> 'code', 'rate', t -> 'rate', 'rate_bp', t -> 'rate_bp',
+                                        'base', t -> 'base', 'amount', t -> 'amount'))
+      FROM jsonb_array_elements(CASE jsonb_typeof(content -> 'taxes') WHEN 'array' THEN content -> 'taxes' END) t
+$$;
+
 -- Name: states_amount(jsonb); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.states_amount(content jsonb) RETURNS boolean
@@ -7464,7 +7489,7 @@ COMMENT ON FUNCTION daybook.unreconcile(org_id text, documents text[], group_id 
 CREATE FUNCTION daybook.use_configuration(org_id text) RETURNS void
     LANGUAGE sql
     AS $$
-    SELECT pg_advisory_xact_lock_shared(daybook.lock_class('configuration groups'), hashtext(use_configuration.org_id) & 63);
+    SELECT pg_advisory_xact_lock_shared(daybook.lock_class('configurations'), hashtext(use_configuration.org_id));
 $$;
 
 -- Name: vat_differences(text, date, date); Type: FUNCTION; Schema: daybook; Owner: -

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/assert"
@@ -84,6 +85,50 @@ func TestAdjustmentsOfAClosedMonth(t *testing.T) {
 	assert.Equal(t, all[2].ImpactID, next)
 	_, _, err = books.Adjustments(ctx, b.Pool, org, books.Month(2027, 3), books.AdjustmentOptions{})
 	require.ErrorIs(t, err, books.ErrPeriodNotFound)
+}
+
+// A correction that stays behind a reversal on a later day, as the month was opened again, belongs to
+// the month's list with that reversal, and so does what takes it back later.
+func TestAdjustmentsBehindAMovedReversal(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	ctx := t.Context()
+	march, april := books.Month(2026, 3), books.Month(2026, 4)
+	require.NoError(t, second(books.AddPeriods(ctx, b.Pool, org, march, april, books.Month(2026, 5))))
+	require.NoError(t, second(books.SetClosedPeriodPolicy(ctx, b.Pool, org, models.PolicyFirstOpenDay)))
+	write := func(net int64, month time.Month) {
+		d := fixture.Invoice(org, "a", net)
+		d.IssueDate = models.NewDate(2026, month, 10)
+		fixture.Ready(t, b.Pool, d)
+		b.work()
+	}
+	list := func(of models.Period) (shown []string) {
+		t.Helper()
+		found, _, err := books.Adjustments(ctx, b.Pool, org, of, books.AdjustmentOptions{})
+		require.NoError(t, err)
+		for _, a := range found {
+			shown = append(shown, fmt.Sprintf("%s %s %s", a.Kind, a.PostingDate, a.Debits))
+		}
+		return shown
+	}
+	write(1000, time.March)
+	require.NoError(t, second(books.ClosePeriod(ctx, b.Pool, org, march, books.CloseOptions{})))
+	write(2000, time.March)
+	require.NoError(t, second(books.OpenPeriod(ctx, b.Pool, org, march)))
+	write(3000, time.March)
+	want := []string{
+		"reverse 2026-04-01 1190", "post 2026-04-01 2380", "reverse 2026-04-01 2380", "post 2026-04-01 3570",
+	}
+	assert.Equal(t, want, list(march))
+	require.NoError(t, second(books.ClosePeriod(ctx, b.Pool, org, april, books.CloseOptions{Force: true})))
+	require.NoError(t, second(books.OpenPeriod(ctx, b.Pool, org, march)))
+	write(4000, time.March)
+	want = append(want, "reverse 2026-05-01 3570", "post 2026-05-01 4760")
+	assert.Equal(t, want, list(march))
+	assert.Equal(t, want[4:5], list(april), "what is posted belongs to March")
+	// With a date of another month it belongs to that.
+	write(5000, time.May)
+	assert.Equal(t, append(want, "reverse 2026-05-01 4760"), list(march))
 }
 
 // The list says what is open, and what of it has to be done.

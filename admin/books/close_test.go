@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -291,4 +292,29 @@ func TestClosingBesidePlainSQL(t *testing.T) {
 		require.NoError(t, posting.Commit(ctx))
 		require.NoError(t, errors.Join(<-done, <-done))
 	}
+}
+
+// What uses an organization's configuration, such as a journal that is written, waits for no change of
+// another one, and keeps none waiting, though both share a lock of posting.
+func TestOthersDoNotWaitForAClosing(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	var other string
+	require.NoError(t, b.Pool.QueryRow(t.Context(), `
+SELECT 'other_' || n FROM generate_series(1, 100000) AS n WHERE hashtext('other_' || n) & 63 = hashtext($1) & 63 LIMIT 1`, org).Scan(&other))
+	fixture.Organization(t, b.Pool, other)
+	b.tx(func(ctx context.Context, closing pgx.Tx) {
+		require.NoError(t, second(closing.Exec(ctx, `SELECT daybook.lock_configuration($1)`, org)))
+		soon, cancel := context.WithTimeout(ctx, 10*time.Second)
+		defer cancel()
+		require.NoError(t, second(books.PutJournal(soon, b.Pool, other, rent("", 100))))
+	})
+	b.tx(func(ctx context.Context, journal pgx.Tx) {
+		require.NoError(t, ledgerdb.UseConfiguration(ctx, journal, other))
+		closing := func(of string) error {
+			return second(b.Pool.Exec(ctx, `SELECT set_config('lock_timeout', '1s', true), daybook.lock_configuration($1)`, of))
+		}
+		require.NoError(t, closing(org))
+		require.ErrorContains(t, closing(other), "lock timeout", "its own")
+	})
 }

@@ -52,6 +52,19 @@ func (b *bundle) differences(key ed25519.PublicKey) []string {
 	return found
 }
 
+// findings are all that the audit finds.
+func (b *bundle) findings() (found []string) {
+	b.t.Helper()
+	r, err := audit.Run(b.t.Context(), b.Pool, audit.Options{})
+	require.NoError(b.t, err)
+	for _, c := range r.Checks {
+		for _, f := range c.Findings {
+			found = append(found, c.Kind+": "+f.Detail)
+		}
+	}
+	return found
+}
+
 // Each closing and opening continues the chain, also one by SQL, and says which days it closed.
 func TestClosingsFormAChain(t *testing.T) {
 	t.Parallel()

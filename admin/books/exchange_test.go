@@ -212,3 +212,32 @@ func TestExchangeDifferencesOfAnotherSource(t *testing.T) {
 	_, err = books.CloseYear(t.Context(), b.Pool, org, 2025, books.CloseYearOptions{To: "2900"})
 	require.ErrorIs(t, err, books.ErrJournal)
 }
+
+// A date that was corrected counts for nothing any more: not for the rate, nor for what is the oldest,
+// nor as the date of a document whose row is gone.
+func TestADateThatWasCorrectedCountsForNothing(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.withRates()
+	wrong := in("USD", sold(org, "a", "Ada", 30, 10000))
+	wrong.IssueDate = models.NewDate(2026, 3, 30)
+	fixture.Ready(t, b.Pool, wrong, in("USD", sold(org, "b", "Ada", 7, 10000)), in("USD", pays(org, "p", "Ada", 12, 10000)))
+	b.work()
+	fixture.Ready(t, b.Pool, in("USD", sold(org, "a", "Ada", 1, 10000)))
+	b.work()
+	b.reconcile("a", "b", "p")
+
+	e, err := books.ExchangeDifferences(t.Context(), b.Pool, org, models.Date{})
+	require.NoError(t, err)
+	require.Len(t, e.Differences, 1)
+	d := e.Differences[0]
+	assert.Equal(t, "a 2026-03-01 0.9 -200", fmt.Sprint(d.DebitDocument, " ", d.DebitDay, " ", d.DebitRate, " ", d.Difference))
+	assert.Equal(t, map[string]string{"b 1200": "10000"}, b.openItems(org, models.Date{}), "the oldest is paid first")
+
+	require.NoError(t, second(books.DissolveGroup(t.Context(), b.Pool, org, d.GroupID)))
+	require.NoError(t, second(b.Pool.Exec(t.Context(), `DELETE FROM daybook.documents WHERE id = 'a'`)))
+	list, err := books.OpenItems(t.Context(), b.Pool, org, books.OpenItemsOptions{Counterparty: new("")})
+	require.NoError(t, err)
+	require.Len(t, list, 1)
+	assert.Equal(t, "a 2026-03-01", fmt.Sprint(list[0].DocumentID, " ", list[0].IssueDate))
+}

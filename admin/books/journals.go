@@ -205,9 +205,9 @@ const maxJournalID = 255
 
 // DeleteJournal deletes a journal: a worker reverses what is posted of it. One that is deleted
 // already stays so. The id may be that of any document with a journal, also of one that was
-// imported.
+// imported. That of a year-end close is refused while its day is closed, as by CloseYear.
 //
-// Errors: ErrJournalNotFound, ErrOrganizationNotFound.
+// Errors: ErrJournalNotFound, ErrPeriodClosed, ErrOrganizationNotFound.
 func DeleteJournal(ctx context.Context, db DB, org, id string) (JournalChange, error) {
 	c := JournalChange{OrgID: org, DocumentID: id}
 	err := change(ctx, db, org, false, func(tx pgx.Tx) error {
@@ -220,6 +220,9 @@ func DeleteJournal(ctx context.Context, db DB, org, id string) (JournalChange, e
 				"list the journals: `daybook journal list`")
 		}
 		if !known.Deleted {
+			if err := yearIsOpen(ctx, tx, org, known); err != nil {
+				return err
+			}
 			m, err := store.MarkDocumentDeleted(ctx, tx, org, id)
 			if err != nil {
 				return err
@@ -229,6 +232,28 @@ func DeleteJournal(ctx context.Context, db DB, org, id string) (JournalChange, e
 		return actions.Note(ctx, tx, org, id, map[string]any{"changed": c.Changed})
 	})
 	return c, err
+}
+
+// yearIsOpen refuses a year-end close whose day is closed: it would be reversed on a later day, in
+// another year.
+func yearIsOpen(ctx context.Context, tx pgx.Tx, org string, j ledgerdb.KnownJournal) error {
+	if !j.YearEnd {
+		return nil
+	}
+	if err := ledgerdb.UseConfiguration(ctx, tx, org); err != nil {
+		return err
+	}
+	closed, err := ledgerdb.ClosedSpans(ctx, tx, []string{org})
+	if err != nil {
+		return err
+	}
+	for _, s := range closed[org] {
+		if !j.Date.Before(s.StartsOn) && !s.EndsOn.Before(j.Date) {
+			return store.Refuse(ErrPeriodClosed, fmt.Sprintf("the %s, on which the year-end close stands, is closed", j.Date),
+				"open its period, delete it, have it posted, and close the period again")
+		}
+	}
+	return nil
 }
 
 // JournalsOptions say which journals to list; the zero value lists the latest 100.

@@ -82,6 +82,28 @@ func TestJournalIsPostedReplacedAndReversed(t *testing.T) {
 	}
 }
 
+// An organization that posts journals alone needs no rules: then a new version is posted anew, also where
+// it leads to the same entries.
+func TestJournalsWithoutARuleSet(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	require.NoError(t, second(b.Pool.Exec(t.Context(), `UPDATE daybook.organizations SET active_rule_set = NULL`)))
+	j := rent("x", 500)
+	c := b.journal(j)
+	b.work()
+	j.Reason = "Accrued rent of March"
+	b.journal(j)
+	b.work()
+	assert.Nil(t, fixture.Job(t, b.Pool, org, c.DocumentID).LastError)
+	assert.Len(t, fixture.Impacts(t, b.Pool, org, c.DocumentID), 3)
+	_, err := b.Pool.Exec(t.Context(), `SELECT daybook.enqueue_accounting_job($1, $2, 2)`, org, c.DocumentID)
+	require.NoError(t, err)
+	b.work()
+	assert.Len(t, fixture.Impacts(t, b.Pool, org, c.DocumentID), 3, "the same version again")
+	assert.EqualValues(t, 500, fixture.Balance(t, b.Pool, org, "6300", "EUR"))
+	assert.Empty(t, b.findings())
+}
+
 // TestJournalThatCannotBePosted is refused with the reason, and nothing of it is written.
 func TestJournalThatCannotBePosted(t *testing.T) {
 	t.Parallel()

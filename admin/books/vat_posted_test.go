@@ -2,6 +2,7 @@ package books_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -104,6 +105,46 @@ func TestVATOfAConfirmedVersion(t *testing.T) {
 	}
 }
 
+// A correction of taxes alone leads to the same entries. In an open month it is what the document states
+// from then on; of a closed one it is taken back and stated anew where the correction is posted.
+func TestVATOfATaxThatIsCorrectedInAClosedMonth(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	ctx := t.Context()
+	march, april := books.Month(2026, 3), books.Month(2026, 4)
+	require.NoError(t, second(books.AddPeriods(ctx, b.Pool, org, march, april)))
+	write := func(country string) models.AccountingJob {
+		d := fixture.Invoice(org, "a", 1000)
+		d.Content.Country = country
+		fixture.Ready(t, b.Pool, d)
+		b.work()
+		return fixture.Job(t, b.Pool, org, "a")
+	}
+	write("DE")
+	require.NoError(t, second(books.ClosePeriod(ctx, b.Pool, org, march, books.CloseOptions{})))
+	const posted = "out DE VAT 19: 1, 1000, 190\nstated_total: 190\n3800: 190\nposted_total: 190\ndifference: 0\n"
+	require.Equal(t, posted, b.vatText(march))
+
+	job := write("FR")
+	require.NotNil(t, job.LastErrorCode, "by the policy it fails, as each correction does")
+	assert.Equal(t, models.CodePeriodClosed, *job.LastErrorCode)
+	assert.Nil(t, write("DE").LastErrorCode, "what it stated then is what is posted")
+	require.Len(t, fixture.Impacts(t, b.Pool, org, "a"), 1)
+
+	require.NoError(t, second(books.SetClosedPeriodPolicy(ctx, b.Pool, org, models.PolicyFirstOpenDay)))
+	write("FR")
+	assert.Equal(t, posted, b.vatText(march))
+	const moved = "out FR VAT 19: 1, 1000, 190\nout DE VAT 19: -1, -1000, -190\nstated_total: 0\n3800: 0\nposted_total: 0\ndifference: 0\n"
+	assert.ElementsMatch(t, strings.Split(moved, "\n"), strings.Split(b.vatText(april), "\n"))
+	write("IT")
+	require.Len(t, fixture.Impacts(t, b.Pool, org, "a"), 3, "April is open")
+	assert.Contains(t, b.vatText(april), "out IT VAT 19: 1, 1000, 190")
+	require.NoError(t, second(books.OpenPeriod(ctx, b.Pool, org, march)))
+	require.NoError(t, second(books.ClosePeriod(ctx, b.Pool, org, march, books.CloseOptions{})))
+	assert.Equal(t, posted, b.vatText(march), "closed again")
+	assert.Empty(t, b.findings())
+}
+
 // TestStatedTaxesAreThePostedOnes: the rules post the tax that a document states, so what is stated is
 // what is posted, in each month: whatever is written, posted, refused, taken back, closed and opened in
 // which order.
@@ -163,4 +204,32 @@ func (b *bundle) try(stmt string, args ...any) {
 	if state := store.SQLState(err); err != nil && state != "DB011" && state != "DB013" {
 		require.NoError(b.t, err, stmt)
 	}
+}
+
+// What Daybook posts of a document that another system has posted is a part of what that states, or
+// takes it back: it states nothing, and is shown as a difference.
+func TestVATOfADocumentThatIsPostedElsewhere(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	ctx := t.Context()
+	march := books.Month(2026, 3)
+	require.NoError(t, second(books.AddPeriods(ctx, b.Pool, org, march)))
+	_, err := b.Pool.Exec(ctx, `
+INSERT INTO daybook.posted_elsewhere (org_id, document_id, document_version, next, posted_on, system, entries)
+VALUES ($1, 'a', 1, 'difference', '2026-03-14', 'the legacy ledger',
+        '[{"account": "1200", "side": "debit", "amount": 119, "currency": "EUR"}, {"account": "3800", "side": "credit", "amount": 19, "currency": "EUR"},
+          {"account": "4400", "side": "credit", "amount": 100, "currency": "EUR"}]')`, org)
+	require.NoError(t, err)
+	for _, net := range []int64{100, 200} {
+		fixture.Ready(t, b.Pool, fixture.Invoice(org, "a", net))
+		b.work()
+	}
+	assert.Equal(t, "stated_total: 0\n3800: 19\nposted_total: 19\ndifference: -19\na states 0, posted 19\n", b.vatText(march))
+	b.try(`SELECT daybook.mark_document_deleted($1, 'a')`, org)
+	b.work()
+	const mirrored = "stated_total: 0\n3800: -19\nposted_total: -19\ndifference: 19\na states 0, posted -19\n"
+	assert.Equal(t, mirrored, b.vatText(march))
+	require.NoError(t, second(books.ClosePeriod(ctx, b.Pool, org, march, books.CloseOptions{})))
+	assert.Equal(t, mirrored, b.vatText(march), "closed")
+	assert.Empty(t, b.findings())
 }

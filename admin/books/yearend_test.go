@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -111,4 +112,61 @@ func TestCloseYearByDimensions(t *testing.T) {
 	assert.Equal(t, models.YearEndWritten, closeYear(to).Result)
 	_, results := b.sheetBy("region")
 	assert.Equal(t, []string{"east: Retained earnings 1700", "west: Retained earnings -460", ": Retained earnings 700", ": Retained earnings 1940"}, results)
+}
+
+// A year-end close stands on the year's last day, or nowhere: neither it nor its reversal moves to a
+// later one, whatever the policy.
+func TestAYearEndCloseStandsOnItsDay(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	ctx := t.Context()
+	december := books.Month(2025, 12)
+	chart := []models.Account{{Code: retained, Name: "Retained earnings", Type: models.AccountEquity}}
+	require.NoError(t, second(books.PutAccounts(ctx, b.Pool, org, chart, books.AccountsOptions{})))
+	require.NoError(t, second(books.AddPeriods(ctx, b.Pool, org, december)))
+	require.NoError(t, second(books.SetClosedPeriodPolicy(ctx, b.Pool, org, models.PolicyFirstOpenDay)))
+	b.posted("sale", models.NewDate(2025, 12, 30))
+	done, err := books.CloseYear(ctx, b.Pool, org, 2025, books.CloseYearOptions{To: retained})
+	require.NoError(t, err)
+	days := func() (found []string) {
+		rows, err := b.Pool.Query(ctx, `SELECT kind || ' ' || posting_date FROM daybook.impacts WHERE document_id = $1 ORDER BY seq`, done.DocumentID)
+		require.NoError(t, err)
+		found, err = pgx.CollectRows(rows, pgx.RowTo[string])
+		require.NoError(t, err)
+		return found
+	}
+	fails := func() {
+		t.Helper()
+		b.work()
+		job := fixture.Job(t, b.Pool, org, done.DocumentID)
+		require.NotNil(t, job.LastErrorCode)
+		assert.Equal(t, models.CodePeriodClosed, *job.LastErrorCode)
+		assert.Equal(t, models.JobFailed, job.State)
+	}
+	// December is closed before a worker comes to it.
+	require.NoError(t, second(books.ClosePeriod(ctx, b.Pool, org, december, books.CloseOptions{Force: true})))
+	fails()
+	assert.Empty(t, days())
+	require.NoError(t, second(books.OpenPeriod(ctx, b.Pool, org, december)))
+	b.work()
+	want := []string{"post 2025-12-31"}
+	assert.Equal(t, want, days())
+
+	require.NoError(t, second(books.ClosePeriod(ctx, b.Pool, org, december, books.CloseOptions{})))
+	_, err = books.DeleteJournal(ctx, b.Pool, org, done.DocumentID)
+	require.ErrorIs(t, err, books.ErrPeriodClosed)
+	require.ErrorContains(t, err, "2025-12-31")
+	_, err = b.Pool.Exec(ctx, `SELECT daybook.mark_document_deleted($1, $2)`, org, done.DocumentID)
+	require.NoError(t, err)
+	fails()
+	assert.Equal(t, want, days())
+	require.NoError(t, second(books.OpenPeriod(ctx, b.Pool, org, december)))
+	b.work()
+	assert.Equal(t, append(want, "reverse 2025-12-31"), days())
+
+	require.NoError(t, second(books.CloseYear(ctx, b.Pool, org, 2025, books.CloseYearOptions{To: retained})))
+	b.work()
+	require.NoError(t, second(books.DeleteJournal(ctx, b.Pool, org, done.DocumentID)), "its day is open")
+	b.work()
+	assert.Equal(t, append(want, "reverse 2025-12-31", "post 2025-12-31", "reverse 2025-12-31"), days())
 }

@@ -30,6 +30,35 @@ func (o organization) firstOpenDay(day models.Date) (models.Date, error) {
 	return first, nil
 }
 
+// closesYear reports whether a document is a year-end close. It stands on the year's last day or
+// nowhere: on a later one it would move what the next year has earned and spent.
+func closesYear(d *models.Document) bool {
+	return d != nil && d.Content.Journal != nil && d.Content.Journal.YearEnd
+}
+
+// yearIsClosed is why a year-end close is neither posted nor reversed.
+func yearIsClosed(day models.Date) error {
+	return models.Errorf(models.CodePeriodClosed,
+		"a year-end close stands on the year's last day, and the %s is closed: open its period (`daybook periods open`)", day)
+}
+
+// dayOf is the day on which a document is posted whose impact has a posting date.
+func (o organization) dayOf(d *models.Document, day models.Date) (models.Date, error) {
+	if closesYear(d) && o.closedOn(day) != nil {
+		return day, yearIsClosed(day)
+	}
+	return o.postingDate(day)
+}
+
+// reversalDay is the day on which is reversed what is posted of a document on a day; nil: the
+// document is not known any more.
+func (o organization) reversalDay(d *models.Document, day models.Date) (models.Date, error) {
+	if closesYear(d) && o.closedOn(day) != nil {
+		return day, yearIsClosed(day)
+	}
+	return o.firstOpenDay(day)
+}
+
 // postingDate is the day on which a document of the given date is posted, by the organization's
 // policy.
 func (o organization) postingDate(day models.Date) (models.Date, error) {

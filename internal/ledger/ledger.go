@@ -213,7 +213,7 @@ func (c *chunk) retract(i int, cause error) {
 // plan plans what one job changes, unless no day is open for the reversal in it.
 func (c *chunk) plan(p plan) {
 	if p.reverse != nil {
-		day, err := c.orgs[c.jobs[p.index].OrgID].firstOpenDay(p.reverse.PostingDate)
+		day, err := c.orgs[c.jobs[p.index].OrgID].reversalDay(c.found[p.index].Document, p.reverse.PostingDate)
 		if err != nil {
 			c.errs[p.index] = err
 			return
@@ -259,15 +259,16 @@ func (l *Ledger) evaluate(org organization, d *models.Document) (*posting.Impact
 }
 
 // post plans the impact of a ready document. The same version under the same rule set is posted
-// once. A new version or rule set that leads to the same entries confirms the live impact. A new
-// epoch posts in any case.
+// once. A new version or rule set that leads to the same entries confirms the live impact, unless
+// it states other taxes than are kept of a closed day: these are taken back, and stated anew. A new
+// epoch posts in any case, and so does a new version where there is no rule set to confirm under.
 func (c *chunk) post(i int, d *models.Document) {
 	job, org, last, elsewhere := c.jobs[i], c.orgs[d.OrgID], c.last[i], c.postedElsewhere(i)
 	if elsewhere != nil && c.left(i, elsewhere, true) {
 		return
 	}
 	stands := last.Live() && last.Epoch >= job.Epoch
-	if stands && org.ruleSetVersion != nil && last.Covers(d.AccountingReadyVersion, *org.ruleSetVersion) {
+	if stands && last.Covers(d.AccountingReadyVersion, org.ruleSetVersion) {
 		return
 	}
 	impact, err := c.impact(i, d, elsewhere)
@@ -276,7 +277,8 @@ func (c *chunk) post(i int, d *models.Document) {
 		return
 	}
 	hash := contentHash(impact)
-	if stands && bytes.Equal(hash, last.ContentHash) {
+	restates := elsewhere == nil && last.Live() && last.TaxesReplaced && org.closedOn(last.PostingDate) != nil
+	if stands && !restates && org.ruleSetVersion != nil && bytes.Equal(hash, last.ContentHash) {
 		c.confirmations = append(c.confirmations, models.Confirmation{
 			ImpactID: last.ID, DocumentVersion: d.AccountingReadyVersion, RuleSetVersion: *org.ruleSetVersion,
 			JobID: job.ID, Attempt: job.Attempt, WorkflowRunID: job.WorkflowRunID,
@@ -284,7 +286,7 @@ func (c *chunk) post(i int, d *models.Document) {
 		return
 	}
 	p := plan{index: i, post: impact, hash: hash, epoch: job.Epoch, next: 1}
-	if p.postingDate, err = org.postingDate(impact.PostingDate); err != nil {
+	if p.postingDate, err = org.dayOf(d, impact.PostingDate); err != nil {
 		c.errs[i] = err
 		return
 	}

@@ -52,7 +52,7 @@ func (t Trial) Evaluate(d *models.Document) (*posting.Impact, models.Date, *mode
 	impact, err := t.evaluate(d)
 	var day models.Date
 	if err == nil {
-		day, err = t.postingDate(impact.PostingDate)
+		day, err = t.dayOf(d, impact.PostingDate)
 	}
 	if err == nil {
 		return impact, day, nil

@@ -31,8 +31,8 @@ const (
 	Sampler Class = 1684109671
 	// Adoption: one transaction at a time adopts rows of a table. Key: the table's hash.
 	Adoption Class = 1684109672
-	// Configurations: as ConfigurationGroups, for one organization whose group is taken. Key: the
-	// organization's hash.
+	// Configurations: as ConfigurationGroups, for one organization: for who posts while its group is
+	// taken, and for who uses its configuration otherwise. Key: the organization's hash.
 	Configurations Class = 1684109673
 	// TaskTypeLeases: one transaction at a time leases tasks of a type that is limited over all
 	// workers. Key: the type's hash.

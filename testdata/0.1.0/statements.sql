@@ -1538,7 +1538,11 @@ SELECT k.n, i.id, i.seq, i.kind, i.document_version, i.rule_set_version, i.rule_
        CASE WHEN i.seq > 1 THEN
            (SELECT max(r.posting_date) FROM daybook.impacts r
               JOIN daybook.impacts o ON o.org_id = r.org_id AND o.document_id = r.document_id AND o.seq = r.previous_seq AND o.posting_date < r.posting_date
-             WHERE r.org_id = k.org_id AND r.document_id = k.id AND r.kind = 'reverse') END
+             WHERE r.org_id = k.org_id AND r.document_id = k.id AND r.kind = 'reverse') END,
+       EXISTS (SELECT FROM daybook.replaced_taxes t JOIN daybook.documents d ON d.org_id = i.org_id AND d.id = i.document_id
+                WHERE t.impact_id = i.id AND t.confirmations = (SELECT count(*) FROM daybook.confirmations c WHERE c.impact_id = i.id)
+                  AND (t.type, t.direction, t.currency, t.country, t.taxes)
+                      IS DISTINCT FROM (d.type, d.direction, d.currency, d.content ->> 'country', daybook.stated_taxes(d.content)))
   FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[]) WITH ORDINALITY AS k (org_id, id, version, rule_set, n)
  CROSS JOIN LATERAL (
         SELECT * FROM daybook.impacts x
@@ -2111,7 +2115,8 @@ SELECT transaction_timestamp(),
        (SELECT count(*) AS all, count(*) FILTER (WHERE kind = 'post') AS posts, count(*) FILTER (WHERE kind = 'reverse') AS reversals
           FROM daybook.impacts WHERE $1 = '' OR org_id = $1) i
 ;
-SELECT true, coalesce(jsonb_typeof(d.content -> 'journal') = 'object', false), d.deleted_at IS NOT NULL
+SELECT true, coalesce(jsonb_typeof(d.content -> 'journal') = 'object', false), d.deleted_at IS NOT NULL,
+       coalesce(d.content #> '{journal,year_end}' = 'true', false), d.issue_date
   FROM daybook.documents d
  WHERE d.org_id = $1 AND d.id = $2
    FOR NO KEY UPDATE
@@ -2736,11 +2741,16 @@ WITH days AS (
     SELECT i.org_id, i.starts_on, i.id, i.document_id, d.currency, d.type, d.direction, d.content -> 'taxes' AS taxes
       FROM impacts i JOIN daybook.documents d ON d.org_id = i.org_id AND d.id = i.document_id
      WHERE i.kind = 'post' AND i.entry_count > 0 AND d.accounting_ready_version = i.document_version AND greatest(d.created_at, d.updated_at) <= i.created_at
+       AND NOT EXISTS (SELECT FROM daybook.posted_elsewhere p JOIN daybook.entries e ON e.impact_id = i.id AND e.rule_line_id = 'posted-elsewhere'
+                        WHERE p.org_id = i.org_id AND p.document_id = i.document_id)
        AND NOT EXISTS (SELECT FROM daybook.impacts x WHERE x.org_id = i.org_id AND x.document_id = i.document_id AND x.previous_seq = i.seq)
+       AND NOT EXISTS (SELECT FROM daybook.replaced_taxes k
+                        WHERE k.impact_id = i.id AND k.confirmations = (SELECT count(*) FROM daybook.confirmations c WHERE c.impact_id = i.id))
 ), changed AS (
     SELECT x.org_id, x.starts_on, x.document_id
       FROM (SELECT u.org_id, u.starts_on, u.document_id, u.currency, u.type <> 'payment' AND u.direction = 'out' OR u.type = 'payment' AND u.direction <> 'out' AS sales,
-                   coalesce((t.value ->> 'base')::numeric, 0) * s.sign AS base, coalesce((t.value ->> 'amount')::numeric, 0) * s.sign AS tax
+                   coalesce(daybook.stated_number(t.value ->> 'base'), 0) * s.sign AS base,
+                   coalesce(daybook.stated_number(t.value ->> 'amount'), 0) * s.sign AS tax
               FROM unchanged u
              CROSS JOIN LATERAL (SELECT CASE WHEN u.type IN ('credit_note', 'refund') THEN -1 ELSE 1 END) AS s (sign)
              CROSS JOIN LATERAL jsonb_array_elements(CASE jsonb_typeof(u.taxes) WHEN 'array' THEN u.taxes END) t
@@ -3629,11 +3639,18 @@ WITH looked AS MATERIALIZED (
                        WHEN 'counterparty' THEN to_jsonb('[erased]'::text)
                        WHEN 'lines' THEN (SELECT coalesce(jsonb_agg((SELECT coalesce(jsonb_object_agg(p.key, p.value), '{}')
                                                                        FROM jsonb_each(CASE jsonb_typeof(x.line) WHEN 'object' THEN x.line ELSE '{}' END) AS p
-                                                                      WHERE p.key IN ('kind', 'code', 'net', 'cost', 'rate', 'rate_bp', 'category')) ORDER BY x.n), '[]')
+                                                                      WHERE p.key IN ('kind', 'code', 'net', 'cost', 'rate', 'rate_bp', 'category', 'tax_code', 'dimensions')) ORDER BY x.n), '[]')
                                             FROM jsonb_array_elements(CASE jsonb_typeof(c.value) WHEN 'array' THEN c.value ELSE '[]' END) WITH ORDINALITY AS x (line, n))
+                       WHEN 'journal' THEN jsonb_strip_nulls(jsonb_build_object('reason', '[erased]', 'by', '[erased]', 'year_end', c.value -> 'year_end', 'entries',
+                                               (SELECT coalesce(jsonb_agg((SELECT coalesce(jsonb_object_agg(p.key, p.value), '{}')
+                                                                             FROM jsonb_each(CASE jsonb_typeof(x.entry) WHEN 'object' THEN x.entry ELSE '{}' END) AS p
+                                                                            WHERE p.key IN ('account', 'amount', 'currency', 'dimensions')) ORDER BY x.n), '[]')
+                                                  FROM jsonb_array_elements(CASE jsonb_typeof(c.value -> 'entries') WHEN 'array' THEN c.value -> 'entries' ELSE '[]' END) WITH ORDINALITY AS x (entry, n))))
                        ELSE c.value END), '{}')
-              FROM jsonb_each(l.content) AS c
-             WHERE c.key IN ('number', 'counterparty', 'country', 'lines', 'taxes', 'total', 'prepaid', 'payable', 'rounding', 'amount', 'fee', 'settled', 'zero', 'source')
+              FROM jsonb_each(CASE jsonb_typeof(l.content) WHEN 'object' THEN l.content ELSE '{}' END) AS c
+             WHERE c.key IN ('number', 'counterparty', 'country', 'lines', 'taxes', 'total', 'prepaid', 'payable', 'rounding', 'amount', 'fee', 'settled', 'zero', 'source',
+                             'due_date', 'refers_to', 'dimensions')
+                OR c.key = 'journal' AND jsonb_typeof(c.value) = 'object'
                 OR c.key = 'attributes' AND l.open) AS content
       FROM looked l
 ), documents AS (

@@ -44,7 +44,7 @@ var payment = []exception{
 	{path: "docs/rules.md", line: "settled", why: "the same, in the rules"},
 	{path: "docs/import.md", line: "settled", why: "the same, in the imports' page"},
 	{
-		path: "internal/store/erasures.go", line: "'settled'",
+		path: "internal/store/erasures_documents.go", line: "'settled'",
 		why: "the same, among the members of a document that an erasure keeps",
 	},
 	{path: "models/strictjson/strictjson_test.go", line: "settled", why: "the same, in a content that is read"},

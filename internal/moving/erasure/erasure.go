@@ -279,8 +279,8 @@ func (e *eraser) kept(ctx context.Context, tx pgx.Tx) ([]store.Kept, error) {
 		}
 		kept = append(kept, store.Kept{
 			What: "documents", Count: e.total["documents"],
-			Reason: "documents stay as vouchers of the ledger, with number, dates, codes, amounts and taxes; their other " +
-				"texts are erased",
+			Reason: "documents stay as vouchers of the ledger, with number, dates, codes, dimensions, amounts and taxes; their " +
+				"other texts are erased",
 		})
 	}
 	if e.open > 0 {

@@ -3,7 +3,7 @@ package audit
 // auditClosedSums compares the sums that are kept of closed days with the entries of these days, and
 // the taxes with those of each impact and with the entries. Days are found first, each once, so that
 // the impacts are joined by their day. What is kept of an impact is compared with its document only
-// while that is as it was posted.
+// while that is as it was posted; what mirrors a posting of another system states nothing.
 const auditClosedSums = `
 WITH days AS (
     SELECT DISTINCT i.org_id, i.posting_date FROM daybook.impacts i WHERE $1 = '' OR i.org_id = $1
@@ -61,11 +61,16 @@ WITH days AS (
     SELECT i.org_id, i.starts_on, i.id, i.document_id, d.currency, d.type, d.direction, d.content -> 'taxes' AS taxes
       FROM impacts i JOIN daybook.documents d ON d.org_id = i.org_id AND d.id = i.document_id
      WHERE i.kind = 'post' AND i.entry_count > 0 AND d.accounting_ready_version = i.document_version AND greatest(d.created_at, d.updated_at) <= i.created_at
+       AND NOT EXISTS (SELECT FROM daybook.posted_elsewhere p JOIN daybook.entries e ON e.impact_id = i.id AND e.rule_line_id = 'posted-elsewhere'
+                        WHERE p.org_id = i.org_id AND p.document_id = i.document_id)
        AND NOT EXISTS (SELECT FROM daybook.impacts x WHERE x.org_id = i.org_id AND x.document_id = i.document_id AND x.previous_seq = i.seq)
+       AND NOT EXISTS (SELECT FROM daybook.replaced_taxes k
+                        WHERE k.impact_id = i.id AND k.confirmations = (SELECT count(*) FROM daybook.confirmations c WHERE c.impact_id = i.id))
 ), changed AS (
     SELECT x.org_id, x.starts_on, x.document_id
       FROM (SELECT u.org_id, u.starts_on, u.document_id, u.currency, u.type <> 'payment' AND u.direction = 'out' OR u.type = 'payment' AND u.direction <> 'out' AS sales,
-                   coalesce((t.value ->> 'base')::numeric, 0) * s.sign AS base, coalesce((t.value ->> 'amount')::numeric, 0) * s.sign AS tax
+                   coalesce(daybook.stated_number(t.value ->> 'base'), 0) * s.sign AS base,
+                   coalesce(daybook.stated_number(t.value ->> 'amount'), 0) * s.sign AS tax
               FROM unchanged u
              CROSS JOIN LATERAL (SELECT CASE WHEN u.type IN ('credit_note', 'refund') THEN -1 ELSE 1 END) AS s (sign)
              CROSS JOIN LATERAL jsonb_array_elements(CASE jsonb_typeof(u.taxes) WHEN 'array' THEN u.taxes END) t

@@ -32,16 +32,22 @@ type LastImpact struct {
 	// MovedTo is the latest day on which an impact of the chain was reversed because its own day was
 	// closed; nil: each was reversed on its own day.
 	MovedTo *models.Date
+	// TaxesReplaced says that the document states other taxes now than it did when the impact was
+	// posted, or confirmed for the last time.
+	TaxesReplaced bool
 }
 
 // Live reports whether the document is posted.
 func (l *LastImpact) Live() bool { return l != nil && l.Kind == models.ImpactPost }
 
-// Covers reports whether the impact stands for a document version under a rule set: it was posted
-// for both, or confirmed.
-func (l *LastImpact) Covers(version, ruleSet int64) bool {
-	return (l.DocumentVersion == version && l.RuleSetVersion != nil && *l.RuleSetVersion == ruleSet) ||
-		slices.Contains(l.ConfirmedUnder, ruleSet)
+// Covers reports whether the impact stands for a document version under a rule set (nil: none): it
+// was posted for both, or confirmed.
+func (l *LastImpact) Covers(version int64, ruleSet *int64) bool {
+	if ruleSet == nil {
+		return l.DocumentVersion == version && l.RuleSetVersion == nil
+	}
+	return l.DocumentVersion == version && l.RuleSetVersion != nil && *l.RuleSetVersion == *ruleSet ||
+		slices.Contains(l.ConfirmedUnder, *ruleSet)
 }
 
 // ImpactKey asks for the last impact of a document, and what is known of a version and a rule set
@@ -63,7 +69,11 @@ SELECT k.n, i.id, i.seq, i.kind, i.document_version, i.rule_set_version, i.rule_
        CASE WHEN i.seq > 1 THEN
            (SELECT max(r.posting_date) FROM daybook.impacts r
               JOIN daybook.impacts o ON o.org_id = r.org_id AND o.document_id = r.document_id AND o.seq = r.previous_seq AND o.posting_date < r.posting_date
-             WHERE r.org_id = k.org_id AND r.document_id = k.id AND r.kind = 'reverse') END
+             WHERE r.org_id = k.org_id AND r.document_id = k.id AND r.kind = 'reverse') END,
+       EXISTS (SELECT FROM daybook.replaced_taxes t JOIN daybook.documents d ON d.org_id = i.org_id AND d.id = i.document_id
+                WHERE t.impact_id = i.id AND t.confirmations = (SELECT count(*) FROM daybook.confirmations c WHERE c.impact_id = i.id)
+                  AND (t.type, t.direction, t.currency, t.country, t.taxes)
+                      IS DISTINCT FROM (d.type, d.direction, d.currency, d.content ->> 'country', daybook.stated_taxes(d.content)))
   FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[]) WITH ORDINALITY AS k (org_id, id, version, rule_set, n)
  CROSS JOIN LATERAL (
         SELECT * FROM daybook.impacts x
@@ -79,7 +89,8 @@ SELECT k.n, i.id, i.seq, i.kind, i.document_version, i.rule_set_version, i.rule_
 		l := &LastImpact{}
 		if err = row.Scan(&n, &l.ID, &l.Seq, &l.Kind, &l.DocumentVersion, &l.RuleSetVersion, &l.RuleID, &l.DocumentDate,
 			&l.PostingDate,
-			&l.EntryCount, &l.Epoch, &l.ContentHash, &l.ConfirmedUnder, &l.LastEpoch, &l.MovedTo); err == nil {
+			&l.EntryCount, &l.Epoch, &l.ContentHash, &l.ConfirmedUnder, &l.LastEpoch, &l.MovedTo,
+			&l.TaxesReplaced); err == nil {
 			out[n-1] = l
 		}
 		return n, err

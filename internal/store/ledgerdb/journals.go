@@ -25,16 +25,22 @@ SELECT to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYYMMDD"T"HH24MISSMS') ||
 }
 
 // KnownJournal is what there is under the id of a journal.
-type KnownJournal struct{ Found, Journal, Deleted bool }
+type KnownJournal struct {
+	Found, Journal, Deleted bool
+	// YearEnd says that it closes a year, on the day of its date.
+	YearEnd bool
+	Date    models.Date
+}
 
 // LockJournal locks the document under an id and says what it is.
 func LockJournal(ctx context.Context, tx pgx.Tx, org, id string) (k KnownJournal, err error) {
 	const stmt = `
-SELECT true, coalesce(jsonb_typeof(d.content -> 'journal') = 'object', false), d.deleted_at IS NOT NULL
+SELECT true, coalesce(jsonb_typeof(d.content -> 'journal') = 'object', false), d.deleted_at IS NOT NULL,
+       coalesce(d.content #> '{journal,year_end}' = 'true', false), d.issue_date
   FROM daybook.documents d
  WHERE d.org_id = $1 AND d.id = $2
    FOR NO KEY UPDATE`
-	err = tx.QueryRow(ctx, stmt, org, id).Scan(&k.Found, &k.Journal, &k.Deleted)
+	err = tx.QueryRow(ctx, stmt, org, id).Scan(&k.Found, &k.Journal, &k.Deleted, &k.YearEnd, &k.Date)
 	if errors.Is(err, pgx.ErrNoRows) {
 		err = nil
 	}

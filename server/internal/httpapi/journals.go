@@ -37,7 +37,7 @@ func (s *server) journals() {
 		OperationID: "deleteJournal", Method: http.MethodDelete, Path: "/api/journals/{documentId}", Tags: []string{tagLedger},
 		Summary:  "Delete a journal: a worker reverses what is posted of it",
 		Metadata: map[string]any{actionKey: "journals.delete"},
-	}, s.deleteJournal, http.StatusNotFound)
+	}, s.deleteJournal, http.StatusNotFound, http.StatusConflict)
 }
 
 type listJournalsInput struct {
