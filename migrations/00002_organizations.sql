@@ -173,7 +173,8 @@ BEGIN
     IF EXISTS (SELECT 1 FROM daybook.periods p
                 WHERE p.org_id = NEW.org_id AND p.starts_on <> NEW.starts_on
                   AND p.starts_on <= NEW.ends_on AND p.ends_on >= NEW.starts_on) THEN
-        RAISE EXCEPTION 'the period from % to % overlaps another one of organization %', NEW.starts_on, NEW.ends_on, NEW.org_id
+        RAISE EXCEPTION 'the period from % to % overlaps another one of organization %',
+            to_char(NEW.starts_on, 'YYYY-MM-DD'), to_char(NEW.ends_on, 'YYYY-MM-DD'), NEW.org_id
             USING ERRCODE = 'DB010', HINT = 'list the periods, and give one that begins after the last ends';
     END IF;
     RETURN NEW;
