@@ -136,7 +136,7 @@ type CloseOptions struct {
 func ClosePeriod(ctx context.Context, db DB, org string, p models.Period, o CloseOptions) (PeriodChange, error) {
 	var c PeriodChange
 	err := change(ctx, db, org, false, func(tx pgx.Tx) (err error) {
-		if err := ledgerdb.LockPeriod(ctx, tx, org, p.StartsOn); err != nil {
+		if err := ledgerdb.LockPeriods(ctx, tx, org); err != nil {
 			return err
 		}
 		unposted, err := shutOut(ctx, tx, org, func(rules ledgerdb.ComputedDates) error {
@@ -195,7 +195,7 @@ func closePeriod(ctx context.Context, tx pgx.Tx, org string, p models.Period, ru
 func OpenPeriod(ctx context.Context, db DB, org string, p models.Period) (PeriodChange, error) {
 	var c PeriodChange
 	err := change(ctx, db, org, false, func(tx pgx.Tx) error {
-		if err := ledgerdb.LockPeriod(ctx, tx, org, p.StartsOn); err != nil {
+		if err := ledgerdb.LockPeriods(ctx, tx, org); err != nil {
 			return err
 		}
 		err := noteClosing(ctx, tx, org, &c, ledgerdb.ComputedDates{}, func() error {

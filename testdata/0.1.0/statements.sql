@@ -3236,6 +3236,12 @@ SELECT f.id, 'completed', '' FROM found f WHERE f.completed
 UNION ALL
 SELECT $1, 'absent', '' WHERE NOT EXISTS (SELECT FROM found)
 ;
+WITH free AS MATERIALIZED (
+    SELECT starts_on FROM daybook.periods WHERE org_id = $1 FOR NO KEY UPDATE SKIP LOCKED
+)
+SELECT min(p.starts_on) FROM daybook.periods p
+ WHERE p.org_id = $1 AND p.starts_on <> ALL (coalesce((SELECT array_agg(f.starts_on) FROM free f), '{}'))
+;
 WITH gone AS (
     DELETE FROM daybook.job_workers WHERE last_seen < clock_timestamp() - interval '1 day' AND id <> $1
 )
