@@ -230,11 +230,15 @@ COMMENT ON FUNCTION daybook.lock_configuration IS
     'Waits until no transaction posts for the organization, and keeps posting and other changes of its configuration out until the end of the transaction';
 
 -- Waits until no transaction changes the organization's configuration, and keeps it as it is until
--- the end of the transaction.
+-- the end of the transaction. It takes the organization's own lock alone, which each change takes
+-- behind the shared one: it may wait, and the transaction may be an application's and stay open for
+-- long, so neither is to be about the other organizations that share a lock. A transaction that
+-- changes the configuration as well changes it first: two that both use it and then change it would
+-- wait for each other.
 CREATE FUNCTION daybook.use_configuration(org_id text) RETURNS void
     LANGUAGE sql
 AS $$
-    SELECT pg_advisory_xact_lock_shared(daybook.lock_class('configuration groups'), hashtext(use_configuration.org_id) & 63);
+    SELECT pg_advisory_xact_lock_shared(daybook.lock_class('configurations'), hashtext(use_configuration.org_id));
 $$;
 
 -- Returns those of the organizations that may be posted for until the transaction ends. It takes at

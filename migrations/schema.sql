@@ -7499,7 +7499,7 @@ COMMENT ON FUNCTION daybook.unreconcile(org_id text, documents text[], group_id 
 CREATE FUNCTION daybook.use_configuration(org_id text) RETURNS void
     LANGUAGE sql
     AS $$
-    SELECT pg_advisory_xact_lock_shared(daybook.lock_class('configuration groups'), hashtext(use_configuration.org_id) & 63);
+    SELECT pg_advisory_xact_lock_shared(daybook.lock_class('configurations'), hashtext(use_configuration.org_id));
 $$;
 
 -- Name: vat_differences(text, date, date); Type: FUNCTION; Schema: daybook; Owner: -

@@ -327,3 +327,42 @@ UPDATE daybook.periods SET state = 'closed', closed_at = clock_timestamp() WHERE
 		}
 	}
 }
+
+// A closing and a journal of two organizations that share a lock of configurations do not wait for
+// each other.
+func TestNeighboursDoNotWaitForClosings(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	ctx := t.Context()
+	var other string
+	require.NoError(t, b.Pool.QueryRow(ctx, `
+SELECT x.id FROM (SELECT 'other-' || n AS id FROM generate_series(1, 10000) n) x WHERE hashtext(x.id) & 63 = hashtext($1) & 63 LIMIT 1`, org).Scan(&other))
+	fixture.Organization(t, b.Pool, other)
+	march := books.Month(2026, 3)
+	for _, of := range []string{org, other} {
+		require.NoError(t, second(books.AddPeriods(ctx, b.Pool, of, march)))
+	}
+	write := func(db books.DB) error {
+		return second(books.PutJournal(ctx, db, other, books.Journal{
+			Date: models.NewDate(2026, 3, 31), Currency: "EUR", Reason: "test", By: "test",
+			Entries: []models.JournalEntry{{Account: "1370", Amount: 1}, {Account: "4400", Amount: -1}},
+		}))
+	}
+	closed := func(db books.DB) error {
+		return second(books.ClosePeriod(ctx, db, org, march, books.CloseOptions{}))
+	}
+	for _, pair := range [][2]func(books.DB) error{{closed, write}, {write, closed}} {
+		first, err := b.Pool.Begin(ctx)
+		require.NoError(t, err)
+		defer func() { _ = first.Rollback(context.WithoutCancel(ctx)) }()
+		require.NoError(t, pair[0](books.In(first)))
+		beside, err := b.Pool.Begin(ctx)
+		require.NoError(t, err)
+		defer func() { _ = beside.Rollback(context.WithoutCancel(ctx)) }()
+		_, err = beside.Exec(ctx, `SET LOCAL lock_timeout = '3s'`)
+		require.NoError(t, err)
+		require.NoError(t, pair[1](books.In(beside)))
+		require.NoError(t, beside.Rollback(ctx))
+		require.NoError(t, first.Rollback(ctx))
+	}
+}

@@ -31,7 +31,8 @@ const (
 	Sampler Class = 1684109671
 	// Adoption: one transaction at a time adopts rows of a table. Key: the table's hash.
 	Adoption Class = 1684109672
-	// Configurations: as ConfigurationGroups, for one organization whose group is taken. Key: the
+	// Configurations: as ConfigurationGroups, for one organization: who posts holds it where the group
+	// is taken, and who writes what must fit the configuration holds this one alone; both shared. Key: the
 	// organization's hash.
 	Configurations Class = 1684109673
 	// TaskTypeLeases: one transaction at a time leases tasks of a type that is limited over all
