@@ -173,7 +173,8 @@ BEGIN
     IF EXISTS (SELECT 1 FROM daybook.periods p
                 WHERE p.org_id = NEW.org_id AND p.starts_on <> NEW.starts_on
                   AND p.starts_on <= NEW.ends_on AND p.ends_on >= NEW.starts_on) THEN
-        RAISE EXCEPTION 'the period from % to % overlaps another one of organization %', NEW.starts_on, NEW.ends_on, NEW.org_id
+        RAISE EXCEPTION 'the period from % to % overlaps another one of organization %',
+            to_char(NEW.starts_on, 'YYYY-MM-DD'), to_char(NEW.ends_on, 'YYYY-MM-DD'), NEW.org_id
             USING ERRCODE = 'DB010', HINT = 'list the periods, and give one that begins after the last ends';
     END IF;
     RETURN NEW;
@@ -229,9 +230,11 @@ COMMENT ON FUNCTION daybook.lock_configuration IS
     'Waits until no transaction posts for the organization, and keeps posting and other changes of its configuration out until the end of the transaction';
 
 -- Waits until no transaction changes the organization's configuration, and keeps it as it is until
--- the end of the transaction. It takes the organization's own lock alone: it waits for no change of
--- another organization, and keeps none waiting. A transaction that changes the configuration, too,
--- locks it first.
+-- the end of the transaction. It takes the organization's own lock alone, which each change takes
+-- behind the shared one: it may wait, and the transaction may be an application's and stay open for
+-- long, so neither is to be about the other organizations that share a lock. A transaction that
+-- changes the configuration as well changes it first: two that both use it and then change it would
+-- wait for each other.
 CREATE FUNCTION daybook.use_configuration(org_id text) RETURNS void
     LANGUAGE sql
 AS $$

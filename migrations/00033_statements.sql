@@ -736,7 +736,7 @@ BEGIN
         RETURN;
     END IF;
     IF EXISTS (SELECT FROM daybook.closed_spans(_org) s WHERE _last BETWEEN s.starts_on AND s.ends_on) THEN
-        RAISE EXCEPTION 'the %, on which the year-end close of % stands, is closed', _last, year
+        RAISE EXCEPTION 'the %, on which the year-end close of % stands, is closed', to_char(_last, 'YYYY-MM-DD'), year
             USING ERRCODE = 'DB016', HINT = 'open its period, close the year or undo that, have it posted, and close the period again';
     END IF;
     IF undo THEN

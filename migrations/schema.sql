@@ -1214,7 +1214,8 @@ BEGIN
     IF EXISTS (SELECT 1 FROM daybook.periods p
                 WHERE p.org_id = NEW.org_id AND p.starts_on <> NEW.starts_on
                   AND p.starts_on <= NEW.ends_on AND p.ends_on >= NEW.starts_on) THEN
-        RAISE EXCEPTION 'the period from % to % overlaps another one of organization %', NEW.starts_on, NEW.ends_on, NEW.org_id
+        RAISE EXCEPTION 'the period from % to % overlaps another one of organization %',
+            to_char(NEW.starts_on, 'YYYY-MM-DD'), to_char(NEW.ends_on, 'YYYY-MM-DD'), NEW.org_id
             USING ERRCODE = 'DB010', HINT = 'list the periods, and give one that begins after the last ends';
     END IF;
     RETURN NEW;
@@ -1638,7 +1639,7 @@ BEGIN
         RETURN;
     END IF;
     IF EXISTS (SELECT FROM daybook.closed_spans(_org) s WHERE _last BETWEEN s.starts_on AND s.ends_on) THEN
-        RAISE EXCEPTION 'the %, on which the year-end close of % stands, is closed', _last, year
+        RAISE EXCEPTION 'the %, on which the year-end close of % stands, is closed', to_char(_last, 'YYYY-MM-DD'), year
             USING ERRCODE = 'DB016', HINT = 'open its period, close the year or undo that, have it posted, and close the period again';
     END IF;
     IF undo THEN
@@ -2104,47 +2105,81 @@ CREATE FUNCTION daybook.counterparty_statement(org_id text, counterparty text, f
     AS $$
 #variable_conflict use_column
 DECLARE
-    _org CONSTANT text := counterparty_statement.org_id;
-    documents text[];
+    _org   CONSTANT text := counterparty_statement.org_id;
+    _party CONSTANT text := counterparty_statement.counterparty;
+    own    text[];
+    shared text[];
 BEGIN
-    SELECT array_agg(d.id) INTO documents
-      FROM daybook.documents d WHERE d.org_id = _org AND d.content ->> 'counterparty' = counterparty_statement.counterparty;
-    documents := documents || ARRAY(
+    own := ARRAY(SELECT d.id FROM daybook.documents d WHERE d.org_id = _org AND d.content ->> 'counterparty' = _party);
+    shared := ARRAY(
         SELECT DISTINCT g.document_id
-          FROM unnest(documents) AS k (id)
+          FROM unnest(own) AS k (id)
           JOIN daybook.reconciled r ON r.org_id = _org AND r.document_id = k.id
-          JOIN daybook.reconciled g ON g.org_id = _org AND g.group_id = r.group_id AND g.document_id <> ALL (documents)
+          JOIN daybook.reconciled g ON g.org_id = _org AND g.group_id = r.group_id AND g.document_id <> ALL (own)
           LEFT JOIN daybook.documents d ON d.org_id = _org AND d.id = g.document_id
-         WHERE coalesce(nullif(d.content ->> 'counterparty', ''), '') = '');
+         WHERE coalesce(d.content ->> 'counterparty', '') = '');
     RETURN QUERY
-    WITH moves AS (
+    WITH items AS MATERIALIZED (
+        SELECT o.*, nullif(d.content ->> 'counterparty', '') AS party,
+               sum(abs(o.amount)) OVER (PARTITION BY o.group_id, o.account_code, o.currency, sign(o.amount)
+                                            ORDER BY o.day, o.document_id COLLATE "C") AS upto
+          FROM daybook.item_amounts(_org, last_day, ARRAY(
+                   SELECT unnest(own || shared) AS id
+                    UNION SELECT g.document_id FROM daybook.reconciled r JOIN daybook.reconciled g ON g.org_id = _org AND g.group_id = r.group_id
+                           WHERE r.org_id = _org AND r.document_id = ANY (own || shared))) o
+          LEFT JOIN daybook.documents d ON d.org_id = _org AND d.id = o.document_id
+    ), rest AS MATERIALIZED (
+        SELECT r.document_id,
+               (SELECT coalesce(min(nullif(x.content ->> 'counterparty', '')), '')
+                  FROM daybook.reconciled g JOIN daybook.documents x ON x.org_id = _org AND x.id = g.document_id
+                 WHERE g.org_id = _org AND g.group_id = r.group_id) = _party AS is_own
+          FROM daybook.reconciled r WHERE r.org_id = _org AND r.document_id = ANY (shared)
+    ), paid AS (
+        SELECT u.document_id, u.account_code, u.currency, u.amount, x.party = _party AS is_own,
+               sign(u.amount) * greatest(0, least(u.upto, x.upto) - greatest(u.upto - abs(u.amount), x.upto - abs(x.amount))) AS part
+          FROM items u
+          LEFT JOIN items x ON x.group_id = u.group_id AND x.account_code = u.account_code AND x.currency = u.currency
+                           AND sign(x.amount) = -sign(u.amount) AND x.party IS NOT NULL
+         WHERE u.document_id = ANY (shared)
+    ), parts AS MATERIALIZED (
+        SELECT p.document_id, p.account_code, p.currency, p.amount,
+               CASE WHEN r.is_own THEN p.amount - coalesce(sum(p.part) FILTER (WHERE NOT p.is_own), 0)
+                    ELSE coalesce(sum(p.part) FILTER (WHERE p.is_own), 0) END AS part
+          FROM paid p JOIN rest r ON r.document_id = p.document_id
+         GROUP BY p.document_id, p.account_code, p.currency, p.amount, r.is_own
+    ), posted AS (
         SELECT i.posting_date, i.id, i.document_id, e.account_code, e.currency,
                sum(CASE e.side WHEN 'debit' THEN e.amount_minor ELSE -e.amount_minor END) AS amount
-          FROM unnest(documents) AS k (id)
+          FROM unnest(own || shared) AS k (id)
          CROSS JOIN LATERAL (SELECT * FROM daybook.impacts x WHERE x.org_id = _org AND x.document_id = k.id OFFSET 0) i
           JOIN daybook.entries e ON e.impact_id = i.id
           JOIN daybook.accounts a ON a.org_id = _org AND a.code = e.account_code AND a.role IN ('receivable', 'payable', 'advance')
          WHERE (i.posting_date > last_day) IS NOT TRUE
          GROUP BY i.posting_date, i.id, i.document_id, e.account_code, e.currency
+    ), moves AS (
+        SELECT p.posting_date, p.id, p.document_id, p.account_code, p.currency,
+               CASE WHEN r.document_id IS NULL THEN p.amount
+                    WHEN s.amount IS NULL THEN CASE WHEN r.is_own THEN p.amount ELSE 0 END -- nothing is left of it
+                    ELSE div(sum(p.amount) OVER so_far * s.part, s.amount) - div((sum(p.amount) OVER so_far - p.amount) * s.part, s.amount) END AS amount
+          FROM posted p
+          LEFT JOIN rest r ON r.document_id = p.document_id
+          LEFT JOIN parts s ON s.document_id = p.document_id AND s.account_code = p.account_code AND s.currency = p.currency
+        WINDOW so_far AS (PARTITION BY p.document_id, p.account_code, p.currency ORDER BY p.posting_date, p.id)
     ), lines AS (
         SELECT m.* FROM moves m WHERE (m.posting_date < first_day) IS NOT TRUE AND m.amount <> 0
          UNION ALL
         SELECT NULL, NULL, NULL, m.account_code, m.currency, sum(m.amount) FROM moves m
-         WHERE m.posting_date < first_day
+         WHERE m.posting_date < first_day AND m.amount <> 0
          GROUP BY m.account_code, m.currency
     )
     SELECT l.posting_date, l.id, l.document_id, d.type, d.content ->> 'number', d.issue_date, daybook.day_of(d.content ->> 'due_date'),
            l.account_code, l.currency, l.amount,
            sum(l.amount) OVER (PARTITION BY l.account_code, l.currency ORDER BY l.posting_date NULLS FIRST, l.id),
-           coalesce(o.open_amount, 0)
+           CASE WHEN r.is_own IS FALSE THEN 0 ELSE coalesce(o.open_amount, 0) END
       FROM lines l
       LEFT JOIN daybook.documents d ON d.org_id = _org AND d.id = l.document_id
-      LEFT JOIN daybook.items_until(_org, last_day, (
-               SELECT array_agg(DISTINCT u.id)
-                 FROM (SELECT unnest(documents) AS id
-                        UNION SELECT g.document_id FROM daybook.reconciled r JOIN daybook.reconciled g ON g.org_id = _org AND g.group_id = r.group_id
-                               WHERE r.org_id = _org AND r.document_id = ANY (documents)) u), true) o
-             ON o.document_id = l.document_id AND o.account_code = l.account_code AND o.currency = l.currency
+      LEFT JOIN rest r ON r.document_id = l.document_id
+      LEFT JOIN items o ON o.document_id = l.document_id AND o.account_code = l.account_code AND o.currency = l.currency
      ORDER BY l.account_code, l.currency, l.posting_date NULLS FIRST, l.id;
 END
 $$;

@@ -70,3 +70,56 @@ func TestCounterpartyStatement(t *testing.T) {
 		books.CounterpartyOptions{Counterparty: "Ada", From: models.NewDate(2026, 3, 2), To: models.NewDate(2026, 3, 1)})
 	require.ErrorIs(t, err, books.ErrInvalid)
 }
+
+// A payment without a counterparty in a group of several is divided by what it pays: each statement
+// ends with what is open of that counterparty.
+func TestStatementsOfAGroupOfSeveral(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	fixture.Ready(t, b.Pool, sold(org, "a", "Ada", 1, 100), sold(org, "b", "Bo", 2, 50), pays(org, "p", "", 10, 150), pays(org, "q", "", 11, 30),
+		sold(org, "more", "Bo", 3, 7))
+	b.work()
+	b.reconcile("a", "b", "p")
+	statements := func(from models.Date) map[string][]string {
+		t.Helper()
+		aged, err := books.Ageing(t.Context(), b.Pool, org, models.NewDate(2026, 3, 31))
+		require.NoError(t, err)
+		open := map[string]string{"Ada": "0", "Bo": "0"}
+		for _, a := range aged {
+			open[a.Counterparty] = a.Open.String()
+		}
+		out := map[string][]string{}
+		for _, party := range []string{"Ada", "Bo"} {
+			list, err := books.CounterpartyStatement(t.Context(), b.Pool, org, books.CounterpartyOptions{Counterparty: party, From: from})
+			require.NoError(t, err)
+			for _, l := range list {
+				out[party] = append(out[party], fmt.Sprintf("%s: %s %s open %s", l.DocumentID, l.Amount, l.Balance, l.Open))
+			}
+			assert.Equal(t, open[party], list[len(list)-1].Balance.String(), "what is open of %s", party)
+		}
+		return out
+	}
+	assert.Equal(t, map[string][]string{
+		"Ada": {"a: 100 100 open 0", "p: -100 0 open 0"}, "Bo": {"b: 50 50 open 0", "more: 7 57 open 7", "p: -50 7 open 0"},
+	}, statements(models.Date{}))
+	b.reconcile("a", "q")
+	assert.Equal(t, map[string][]string{
+		"Ada": {"a: 100 100 open 0", "p: -100 0 open 0", "q: -30 -30 open -30"}, "Bo": {"b: 50 50 open 0", "more: 7 57 open 7", "p: -50 7 open 0"},
+	}, statements(models.Date{}), "what is left")
+
+	fixture.Ready(t, b.Pool, pays(org, "p", "", 10, 90))
+	b.work()
+	assert.Equal(t, map[string][]string{
+		"Ada": {"a: 100 100 open 0", "p: -150 -50 open 0", "p: 150 100 open 0", "p: -90 10 open 0", "q: -10 0 open 0"},
+		"Bo":  {"b: 50 50 open 30", "more: 7 57 open 7", "q: -20 37 open 0"},
+	}, statements(models.Date{}), "each impact of a document is divided")
+	assert.Equal(t, map[string][]string{"Ada": {": 10 10 open 0", "q: -10 0 open 0"}, "Bo": {": 57 57 open 0", "q: -20 37 open 0"}},
+		statements(models.NewDate(2026, 3, 11)))
+
+	fixture.Ready(t, b.Pool, pays(org, "p", "", 10, 120))
+	b.work()
+	assert.Equal(t, []string{
+		"b: 50 50 open 0", "more: 7 57 open 7", "p: -25 32 open 0", "p: 25 57 open 0", "p: -15 42 open 0", "p: 15 57 open 0", "p: -20 37 open 0",
+		"q: -30 7 open 0",
+	}, statements(models.Date{})["Bo"])
+}

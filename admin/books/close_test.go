@@ -294,6 +294,41 @@ func TestClosingBesidePlainSQL(t *testing.T) {
 	}
 }
 
+// Plain SQL that changes several periods in one statement takes their rows in any order, and the
+// configuration after the first: a program waits for it, whichever period the program closes.
+func TestClosingBesidePlainSQLOfSeveralPeriods(t *testing.T) {
+	t.Parallel()
+	february, march := books.Month(2026, 2), books.Month(2026, 3)
+	for name, order := range map[string][]models.Period{"in order": {february, march}, "in another order": {march, february}} {
+		for i, closing := range order {
+			t.Run(fmt.Sprintf("%s, %d", name, i+1), func(t *testing.T) {
+				t.Parallel()
+				b := setup(t)
+				ctx := t.Context()
+				require.NoError(t, second(books.AddPeriods(ctx, b.Pool, org, order...)))
+				posting, err := b.Pool.Begin(ctx)
+				require.NoError(t, err)
+				defer func() { _ = posting.Rollback(context.WithoutCancel(ctx)) }()
+				require.NoError(t, ledgerdb.UseConfiguration(ctx, posting, org))
+				done := make(chan error, 2)
+				go func() {
+					// Without indexes, it takes the rows in the order in which they were written.
+					done <- second(b.Pool.Exec(ctx, `
+SET LOCAL enable_indexscan = off; SET LOCAL enable_bitmapscan = off;
+UPDATE daybook.periods SET state = 'closed', closed_at = clock_timestamp() WHERE org_id = '`+org+`'`))
+				}()
+				b.awaitLocked(1)
+				go func() {
+					done <- second(books.ClosePeriod(ctx, b.Pool, org, closing, books.CloseOptions{}))
+				}()
+				b.awaitLocked(2)
+				require.NoError(t, posting.Commit(ctx))
+				require.NoError(t, errors.Join(<-done, <-done))
+			})
+		}
+	}
+}
+
 // What uses an organization's configuration, such as a journal that is written, waits for no change of
 // another one, and keeps none waiting, though both share a lock of posting.
 func TestOthersDoNotWaitForAClosing(t *testing.T) {

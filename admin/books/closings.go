@@ -115,27 +115,36 @@ func closer(ctx context.Context) string {
 func noteClosing(ctx context.Context, tx pgx.Tx, org string, c *PeriodChange, rules ledgerdb.ComputedDates,
 	f func() error,
 ) error {
-	before, err := ledgerdb.LastClosing(ctx, tx, org)
-	if err != nil {
-		return err
-	}
-	if err := ledgerdb.Closed(ctx, tx, closer(ctx), rules, f); err != nil {
-		return err
-	}
-	written, err := ledgerdb.Closings(ctx, tx, org, before, 0)
+	written, err := noteClosings(ctx, tx, org, rules, f)
 	if err == nil && len(written) > 0 {
 		c.Closing = &written[len(written)-1]
 	}
 	return err
 }
 
-// sign signs what was closed; without a key it does nothing.
-func (c *PeriodChange) sign(ctx context.Context, tx pgx.Tx, key ed25519.PrivateKey) error {
-	if c.Closing == nil || key == nil {
+// noteClosings makes a change of periods, and finds the rows of the chain that the database wrote of
+// it, the oldest first.
+func noteClosings(ctx context.Context, tx pgx.Tx, org string, rules ledgerdb.ComputedDates, f func() error) (
+	[]models.Closing, error,
+) {
+	before, err := ledgerdb.LastClosing(ctx, tx, org)
+	if err != nil {
+		return nil, err
+	}
+	if err := ledgerdb.Closed(ctx, tx, closer(ctx), rules, f); err != nil {
+		return nil, err
+	}
+	return ledgerdb.Closings(ctx, tx, org, before, 0)
+}
+
+// signClosing signs a row of the chain that closes; an opening needs no signature. Without a row or a
+// key it does nothing.
+func signClosing(ctx context.Context, tx pgx.Tx, c *models.Closing, key ed25519.PrivateKey) error {
+	if c == nil || key == nil || c.Action != models.ActionClosed {
 		return nil
 	}
-	c.Closing.Sign(key)
-	return ledgerdb.SignClosing(ctx, tx, c.Closing)
+	c.Sign(key)
+	return ledgerdb.SignClosing(ctx, tx, c)
 }
 
 // number is the closing's; 0: nothing was changed.

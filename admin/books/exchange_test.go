@@ -1,14 +1,17 @@
 package books_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/daybook-dev/daybook/admin/books"
 	"github.com/daybook-dev/daybook/internal/dev/pgtest/fixture"
+	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 )
 
@@ -240,4 +243,39 @@ func TestADateThatWasCorrectedCountsForNothing(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, list, 1)
 	assert.Equal(t, "a 2026-03-01", fmt.Sprint(list[0].DocumentID, " ", list[0].IssueDate))
+}
+
+// The number of the next journal of a day is behind all that there were: a removed one leaves no hole
+// in which the next would take the place of one that is posted.
+func TestExchangeJournalsAreNumberedOn(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.withRates()
+	fixture.Ready(t, b.Pool, in("USD", sold(org, "a", "Ada", 1, 10000)), in("USD", pays(org, "p", "Ada", 6, 10000)))
+	b.work()
+	march := models.NewDate(2026, 3, 31)
+	book := func() string {
+		t.Helper()
+		done, err := books.BookExchangeDifferences(t.Context(), b.Pool, org,
+			books.ExchangeBooking{Until: march, Adjustment: "1370", Gain: "4920", Loss: "6960"})
+		require.NoError(t, err)
+		b.work()
+		return done.DocumentID
+	}
+	remove := func(id string) {
+		t.Helper()
+		b.tx(func(ctx context.Context, tx pgx.Tx) {
+			require.NoError(t, second(store.MarkDocumentDeleted(ctx, tx, org, id)))
+		})
+		b.work()
+		require.NoError(t, second(b.Pool.Exec(t.Context(), `DELETE FROM daybook.documents WHERE id = $1`, id)))
+	}
+	group := b.reconcile("a", "p")
+	require.Equal(t, "exchange:2026-03-31/1", book())
+	require.NoError(t, second(books.DissolveGroup(t.Context(), b.Pool, org, group.ID)))
+	require.Equal(t, "exchange:2026-03-31/2", book())
+	remove("exchange:2026-03-31/1")
+	require.Equal(t, "exchange:2026-03-31/3", book(), "the first is gone, and the second is posted")
+	remove("exchange:2026-03-31/3")
+	require.Equal(t, "exchange:2026-03-31/4", book(), "what was posted of the third is in the ledger")
 }

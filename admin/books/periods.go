@@ -54,21 +54,38 @@ func Periods(ctx context.Context, db DB, org string) ([]models.Period, error) {
 //
 // Errors: ErrUnposted, ErrInvalid, ErrOrganizationNotFound.
 func AddPeriods(ctx context.Context, db DB, org string, periods ...models.Period) (added []models.Period, err error) {
+	return AddSignedPeriods(ctx, db, org, nil, periods...)
+}
+
+// AddSignedPeriods is AddPeriods, and signs the closings of days in no period that it leads to, as
+// CloseOptions.Key does. A nil key signs nothing.
+//
+// Errors: those of AddPeriods.
+func AddSignedPeriods(ctx context.Context, db DB, org string, key ed25519.PrivateKey, periods ...models.Period) (
+	added []models.Period, err error,
+) {
 	if len(periods) == 0 {
 		return nil, store.Refuse(ErrInvalid, "there is no period to add", "")
 	}
 	err = change(ctx, db, org, false, func(tx pgx.Tx) (err error) {
-		unposted, err := shutOut(ctx, tx, org, func(rules ledgerdb.ComputedDates) error {
-			return ledgerdb.Closed(ctx, tx, closer(ctx), rules, func() (err error) {
+		var closings []models.Closing
+		unposted, err := shutOut(ctx, tx, org, func(rules ledgerdb.ComputedDates) (err error) {
+			closings, err = noteClosings(ctx, tx, org, rules, func() (err error) {
 				added, err = ledgerdb.AddPeriods(ctx, tx, org, periods)
 				return err
 			})
+			return err
 		})
 		if err != nil {
 			return err
 		}
 		if unposted.Failed+unposted.Waiting > 0 {
 			return &UnpostedError{Period: added[0], Unposted: unposted}
+		}
+		for i := range closings {
+			if err := signClosing(ctx, tx, &closings[i], key); err != nil {
+				return err
+			}
 		}
 		returned := 0
 		if len(added) > 0 {
@@ -119,7 +136,7 @@ type CloseOptions struct {
 func ClosePeriod(ctx context.Context, db DB, org string, p models.Period, o CloseOptions) (PeriodChange, error) {
 	var c PeriodChange
 	err := change(ctx, db, org, false, func(tx pgx.Tx) (err error) {
-		if err := ledgerdb.LockPeriod(ctx, tx, org, p.StartsOn); err != nil {
+		if err := ledgerdb.LockPeriods(ctx, tx, org); err != nil {
 			return err
 		}
 		unposted, err := shutOut(ctx, tx, org, func(rules ledgerdb.ComputedDates) error {
@@ -135,7 +152,7 @@ func ClosePeriod(ctx context.Context, db DB, org string, p models.Period, o Clos
 		if shut+unposted.UnknownDates > 0 {
 			c.Unposted = &unposted
 		}
-		if err := c.sign(ctx, tx, o.Key); err != nil {
+		if err := signClosing(ctx, tx, c.Closing, o.Key); err != nil {
 			return err
 		}
 		return actions.Note(ctx, tx, org, c.StartsOn.String(),
@@ -178,7 +195,7 @@ func closePeriod(ctx context.Context, tx pgx.Tx, org string, p models.Period, ru
 func OpenPeriod(ctx context.Context, db DB, org string, p models.Period) (PeriodChange, error) {
 	var c PeriodChange
 	err := change(ctx, db, org, false, func(tx pgx.Tx) error {
-		if err := ledgerdb.LockPeriod(ctx, tx, org, p.StartsOn); err != nil {
+		if err := ledgerdb.LockPeriods(ctx, tx, org); err != nil {
 			return err
 		}
 		err := noteClosing(ctx, tx, org, &c, ledgerdb.ComputedDates{}, func() error {

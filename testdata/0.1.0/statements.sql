@@ -1082,8 +1082,12 @@ SELECT daybook.closed_days($1)::text
 ;
 SELECT daybook.delete_queue($1) IS NULL
 ;
-SELECT daybook.exchange_booked($1, $2, $3)::text,
-       'exchange:' || $3::date || '/' || (SELECT count(*) + 1 FROM daybook.documents d WHERE d.org_id = $1 AND d.id LIKE 'exchange:' || $3::date || '/%')
+SELECT daybook.exchange_booked($1, $2, $3)::text, (
+           SELECT coalesce(max(substr(x.id, length($4) + 1)::numeric), 0) + 1
+             FROM (SELECT d.id FROM daybook.documents d WHERE d.org_id = $1 AND d.id > $4 AND d.id < $5
+                    UNION ALL
+                   SELECT i.document_id FROM daybook.impacts i WHERE i.org_id = $1 AND i.document_id > $4 AND i.document_id < $5) x
+            WHERE substr(x.id, length($4) + 1) ~ '^[0-9]+$')::text
 ;
 SELECT daybook.fleet_of($1)
 ;
@@ -1665,7 +1669,12 @@ SELECT nextval('daybook.fence_seq')
 ;
 SELECT nextval('daybook.impact_id_seq') FROM generate_series(1, $1)
 ;
-SELECT number, action, starts_on, ends_on, days::text, closed_days::text, closed_by, db_role, created_at, impacts, entries, last_impact_id,
+SELECT number, action, starts_on, ends_on,
+       (SELECT '{' || coalesce(string_agg(format('[%s,%s)', to_char(lower(d), 'YYYY-MM-DD'), to_char(upper(d), 'YYYY-MM-DD')), ',' ORDER BY d), '') || '}'
+          FROM unnest(days) AS d),
+       (SELECT '{' || coalesce(string_agg(format('[%s,%s)', to_char(lower(d), 'YYYY-MM-DD'), to_char(upper(d), 'YYYY-MM-DD')), ',' ORDER BY d), '') || '}'
+          FROM unnest(closed_days) AS d),
+       closed_by, db_role, created_at, impacts, entries, last_impact_id,
        encode(impacts_hash, 'hex'), coalesce(encode(previous_hash, 'hex'), ''), encode(hash, 'hex'), list, signature, coalesce(key_id, '')
   FROM daybook.closings WHERE org_id = $1 AND number > $2 ORDER BY number LIMIT nullif($3, 0)
 ;
@@ -3237,6 +3246,12 @@ UNION ALL
 SELECT f.id, 'completed', '' FROM found f WHERE f.completed
 UNION ALL
 SELECT $1, 'absent', '' WHERE NOT EXISTS (SELECT FROM found)
+;
+WITH free AS MATERIALIZED (
+    SELECT starts_on FROM daybook.periods WHERE org_id = $1 FOR NO KEY UPDATE SKIP LOCKED
+)
+SELECT min(p.starts_on) FROM daybook.periods p
+ WHERE p.org_id = $1 AND p.starts_on <> ALL (coalesce((SELECT array_agg(f.starts_on) FROM free f), '{}'))
 ;
 WITH gone AS (
     DELETE FROM daybook.job_workers WHERE last_seen < clock_timestamp() - interval '1 day' AND id <> $1

@@ -81,12 +81,16 @@ func periodsAddCommand(a *cli.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			key, err := a.ClosingKey()
+			if err != nil {
+				return err
+			}
 			db, err := a.Open(c.Context(), 1)
 			if err != nil {
 				return err
 			}
 			defer db.Close()
-			added, err := books.AddPeriods(c.Context(), db.Pool, org, periods...)
+			added, err := books.AddSignedPeriods(c.Context(), db.Pool, org, key, periods...)
 			if err != nil {
 				return err
 			}

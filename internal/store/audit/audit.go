@@ -44,8 +44,9 @@ type (
 // Compiling them to machine code takes longer than it saves. By statistics that are missing, or
 // older than an organization, the planner expects few rows and reads an organization's impacts anew
 // for each of its documents: each check reads its rows once, so hashes and merges do as well, and
-// in proportion to the rows.
-const auditSettings = `SET LOCAL work_mem = '128MB'; SET LOCAL jit = off; SET LOCAL enable_nestloop = off; SET LOCAL statement_timeout = 0`
+// in proportion to the rows. What it finds names days and times, in one form everywhere.
+const auditSettings = `SET LOCAL work_mem = '128MB'; SET LOCAL jit = off; SET LOCAL enable_nestloop = off; SET LOCAL statement_timeout = 0;
+SET LOCAL "DateStyle" = 'ISO, YMD'; SET LOCAL "TimeZone" = 'UTC'`
 
 // Run checks what must hold for the documents, the ledger and the jobs of every queue,
 // independently of the program that wrote them. It reads one snapshot, waits for no other

@@ -27,8 +27,8 @@ func UseConfigurations(ctx context.Context, tx pgx.Tx, orgs []string) (map[strin
 }
 
 // UseConfiguration waits until no transaction changes the organization's configuration, and keeps it
-// as it is until the transaction ends. Rows of documents are locked before it, those of organizations
-// and jobs after it.
+// as it is until the transaction ends. Other organizations are not waited for, nor do they wait. Rows
+// of documents are locked before it, those of organizations and jobs after it.
 func UseConfiguration(ctx context.Context, tx pgx.Tx, org string) error {
 	_, err := tx.Exec(ctx, `SELECT daybook.use_configuration($1)`, org)
 	return store.Wrap("lock the configuration of "+org, err)

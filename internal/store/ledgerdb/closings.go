@@ -54,10 +54,15 @@ func Closed(ctx context.Context, tx pgx.Tx, actor string, rules ComputedDates, f
 }
 
 // Closings reads an organization's closings and openings, the oldest first: those behind a
-// number, at most so many, 0: all.
+// number, at most so many, 0: all. Their days are texts in one form whatever the session's DateStyle.
 func Closings(ctx context.Context, q store.Querier, org string, after, most int) ([]models.Closing, error) {
 	const stmt = `
-SELECT number, action, starts_on, ends_on, days::text, closed_days::text, closed_by, db_role, created_at, impacts, entries, last_impact_id,
+SELECT number, action, starts_on, ends_on,
+       (SELECT '{' || coalesce(string_agg(format('[%s,%s)', to_char(lower(d), 'YYYY-MM-DD'), to_char(upper(d), 'YYYY-MM-DD')), ',' ORDER BY d), '') || '}'
+          FROM unnest(days) AS d),
+       (SELECT '{' || coalesce(string_agg(format('[%s,%s)', to_char(lower(d), 'YYYY-MM-DD'), to_char(upper(d), 'YYYY-MM-DD')), ',' ORDER BY d), '') || '}'
+          FROM unnest(closed_days) AS d),
+       closed_by, db_role, created_at, impacts, entries, last_impact_id,
        encode(impacts_hash, 'hex'), coalesce(encode(previous_hash, 'hex'), ''), encode(hash, 'hex'), list, signature, coalesce(key_id, '')
   FROM daybook.closings WHERE org_id = $1 AND number > $2 ORDER BY number LIMIT nullif($3, 0)`
 	list, err := store.Collect(ctx, q, func(row pgx.CollectableRow) (models.Closing, error) {

@@ -3,7 +3,9 @@ package ledgerdb
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -79,13 +81,46 @@ func checkPeriod(p models.Period) error {
 	return nil
 }
 
-// LockPeriod locks the row of the period that begins on a day, if there is one. A change in plain SQL
-// has the row before its trigger waits for the configuration: changes by programs do the same, lest
-// the two wait for each other.
-func LockPeriod(ctx context.Context, tx pgx.Tx, org string, startsOn models.Date) error {
-	const stmt = `SELECT FROM daybook.periods WHERE org_id = $1 AND starts_on = $2 FOR NO KEY UPDATE`
-	_, err := tx.Exec(ctx, stmt, org, startsOn.Time())
-	return store.Wrap("lock the period", err)
+// LockPeriods locks the rows of the organization's periods, before the configuration. A change in
+// plain SQL has a row before its trigger waits for the configuration, and takes its other rows after
+// that, in any order: so changes by programs take all rows first, and wait for one with none in hand,
+// lest the two wait for each other.
+func LockPeriods(ctx context.Context, tx pgx.Tx, org string) error {
+	const wait = `SELECT FROM daybook.periods WHERE org_id = $1 AND starts_on = $2 FOR NO KEY UPDATE`
+	for {
+		taken, err := lockFreePeriods(ctx, tx, org)
+		if err != nil || taken == nil {
+			return store.Wrap("lock the periods", err)
+		}
+		waiting, err := tx.Begin(ctx)
+		if err != nil {
+			return store.Wrap("wait for a period", err)
+		}
+		_, err = waiting.Exec(ctx, wait, org, *taken)
+		if err = errors.Join(err, waiting.Rollback(ctx)); err != nil {
+			return store.Wrap("wait for a period", err)
+		}
+	}
+}
+
+// lockFreePeriods locks the rows of all periods, or none, and returns the first day of one that
+// another transaction has.
+func lockFreePeriods(ctx context.Context, tx pgx.Tx, org string) (taken *time.Time, err error) {
+	const stmt = `
+WITH free AS MATERIALIZED (
+    SELECT starts_on FROM daybook.periods WHERE org_id = $1 FOR NO KEY UPDATE SKIP LOCKED
+)
+SELECT min(p.starts_on) FROM daybook.periods p
+ WHERE p.org_id = $1 AND p.starts_on <> ALL (coalesce((SELECT array_agg(f.starts_on) FROM free f), '{}'))`
+	locking, err := tx.Begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	err = locking.QueryRow(ctx, stmt, org).Scan(&taken)
+	if err != nil || taken != nil {
+		return taken, errors.Join(err, locking.Rollback(ctx))
+	}
+	return nil, locking.Commit(ctx)
 }
 
 // ClosePeriod closes the period that begins on a day: from its commit on nothing is posted into it.

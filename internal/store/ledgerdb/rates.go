@@ -109,18 +109,25 @@ SELECT group_id, account_code, currency, debit_document, credit_document, debit_
 }
 
 // ExchangeBooked is what stands on the adjustment account until a day, with journals that are not
-// posted yet, and the id of the next journal of that day.
+// posted yet, and the id of the next journal of that day. No id comes twice, also after a document
+// was removed: it is numbered behind all of that day that there are, or of which something is posted.
 func ExchangeBooked(ctx context.Context, q store.Querier, org, adjustment string, until models.Date,
 ) (*big.Int, string, error) {
 	const stmt = `
-SELECT daybook.exchange_booked($1, $2, $3)::text,
-       'exchange:' || $3::date || '/' || (SELECT count(*) + 1 FROM daybook.documents d WHERE d.org_id = $1 AND d.id LIKE 'exchange:' || $3::date || '/%')`
-	var text, id string
-	if err := q.QueryRow(ctx, stmt, org, adjustment, timeOf(until)).Scan(&text, &id); err != nil {
+SELECT daybook.exchange_booked($1, $2, $3)::text, (
+           SELECT coalesce(max(substr(x.id, length($4) + 1)::numeric), 0) + 1
+             FROM (SELECT d.id FROM daybook.documents d WHERE d.org_id = $1 AND d.id > $4 AND d.id < $5
+                    UNION ALL
+                   SELECT i.document_id FROM daybook.impacts i WHERE i.org_id = $1 AND i.document_id > $4 AND i.document_id < $5) x
+            WHERE substr(x.id, length($4) + 1) ~ '^[0-9]+$')::text`
+	// "0" is the character behind "/".
+	day, end := "exchange:"+until.String()+"/", "exchange:"+until.String()+"0"
+	var text, number string
+	if err := q.QueryRow(ctx, stmt, org, adjustment, timeOf(until), day, end).Scan(&text, &number); err != nil {
 		return nil, "", store.Wrap("read what is booked of exchange differences", err)
 	}
 	booked, err := WholeNumber(text)
-	return booked, id, err
+	return booked, day + number, err
 }
 
 // PostedByOthers reads whether an account has entries of documents that are no journals of exchange

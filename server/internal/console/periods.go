@@ -138,7 +138,7 @@ func (c *console) addPeriods(ctx context.Context, r *request) (done, error) {
 	if err != nil {
 		return done{}, err
 	}
-	added, err := books.AddPeriods(ctx, c.Pool, org, periods...)
+	added, err := books.AddSignedPeriods(ctx, c.Pool, org, c.ClosingKey, periods...)
 	text := plural(len(added), "open period", "open periods") + " added."
 	if len(added) == 0 {
 		text = "Nothing was changed: what " + span + " has is there already."
