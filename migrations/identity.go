@@ -10,10 +10,8 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/pressly/goose/v3"
 
 	"github.com/daybook-dev/daybook/failure"
@@ -178,47 +176,18 @@ UPDATE daybook.schema_texts SET objects = (SELECT array_agg(object ORDER BY obje
 	return nil
 }
 
-// How often a migration tries to get its locks beside workers, and what it pauses.
-const (
-	lockTries = 60
-	lockPause = time.Second
-
-	lockNotAvailable = "55P03"
-	deadlockDetected = "40P01"
-)
-
-// limitLocks has a migration give a lock up before PostgreSQL looks for deadlocks: else a transaction
-// of the application that has one of its tables, and waits for the other, might be ended for it.
-const limitLocks = `
-SELECT set_config('lock_timeout', greatest(1, least(1000, setting::integer / 2))::text, false) FROM pg_catalog.pg_settings WHERE name = 'deadlock_timeout'`
-
 // apply applies the next migration. One of a release that follows the baseline finds workers beside
-// it. Whatever waits for a table waits behind the lock that it asks for, so it asks for a short
-// time, and again later. Outside of a transaction only such locks are asked for that hold up
+// it, and gives way to them. Outside of a transaction only such locks are asked for that hold up
 // nothing (a test of the migrations sees to it), and to give up would leave half an index.
 func apply(ctx context.Context, db *sql.DB, p *goose.Provider, t text) error {
-	if t.version <= Baseline || t.alone {
+	up := func() error {
 		_, err := p.UpByOne(ctx)
 		return err
 	}
-	if _, err := db.ExecContext(ctx, limitLocks); err != nil {
-		return fmt.Errorf("set how long to wait for a lock: %w", err)
+	if t.version <= Baseline || t.alone {
+		return up()
 	}
-	for try := 1; ; try++ {
-		_, err := p.UpByOne(ctx)
-		var refused *pgconn.PgError
-		if err == nil || !errors.As(err, &refused) || refused.Code != lockNotAvailable && refused.Code != deadlockDetected || try == lockTries {
-			if err == nil {
-				_, err = db.ExecContext(ctx, `SET lock_timeout = 0`)
-			}
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(lockPause):
-		}
-	}
+	return givingWay(ctx, db, up)
 }
 
 // verifyTexts says whether the schema was made by the texts of this build, and has all that they

@@ -306,8 +306,10 @@ func (c chapters) withProvider(ctx context.Context, databaseURL string, f func(*
 	if _, err := db.ExecContext(ctx, ownSettings); err != nil {
 		return fmt.Errorf("set the session: %w", err)
 	}
-	if _, err := db.ExecContext(ctx, `SELECT pg_advisory_lock($1)`, int64(locks.Migrations)); err != nil {
-		return fmt.Errorf("take the migration lock: %w", err)
+	if err := takeLock(ctx, func(got *bool) error {
+		return db.QueryRowContext(ctx, tryLock, int64(locks.Migrations)).Scan(got)
+	}); err != nil {
+		return err
 	}
 	if _, err := db.ExecContext(ctx, `CREATE SCHEMA IF NOT EXISTS daybook`); err != nil {
 		return fmt.Errorf("create schema daybook: %w", err)
