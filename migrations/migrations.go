@@ -183,7 +183,7 @@ func Status(ctx context.Context, databaseURL string) (steps []Step, err error) {
 	return steps, nil
 }
 
-// appliedVersions are the versions that the database has; none without the schema.
+// appliedVersions are the versions that the database has, lowest first; none without the schema.
 func appliedVersions(ctx context.Context, conn *pgx.Conn) ([]int64, error) {
 	var exists bool
 	if err := conn.QueryRow(ctx,

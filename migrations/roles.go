@@ -28,6 +28,9 @@ var rolesSQL string
 // tables first, programs those of the application. They have no password: give each one. A second
 // call does no harm. The address's role must own the schema and be allowed to create roles. It
 // returns ErrNoAdminOption where another role made them and the server is PostgreSQL 16 or newer.
+//
+// It changes nothing where a newer build has migrated the schema: what this one does not know, it
+// would take from the roles.
 func Roles(ctx context.Context, databaseURL string) error {
 	config, err := pgxpool.ParseConfig(databaseURL)
 	if err != nil {
@@ -47,6 +50,17 @@ func Roles(ctx context.Context, databaseURL string) error {
 		return conn.QueryRow(ctx, tryLock, int64(locks.Migrations)).Scan(got)
 	}); err != nil {
 		return err
+	}
+	applied, err := appliedVersions(ctx, conn)
+	if err != nil {
+		return err
+	}
+	newest, err := Newest()
+	if err != nil {
+		return err
+	}
+	if len(applied) > 0 && applied[len(applied)-1] > newest {
+		return nil
 	}
 	if _, err := conn.Exec(ctx, rolesSQL); err != nil { // one transaction
 		return fmt.Errorf("make the roles: %w", explainRefusal(ctx, conn, err))
