@@ -63,3 +63,51 @@ DROP INDEX CONCURRENTLY IF EXISTS daybook.imports_later;
 		})
 	}
 }
+
+// While a migration that is taken back waits for the lock of a table, others go on reading and
+// writing it.
+func TestDownHoldsNothingUpWhileItWaits(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	newer := migrations.Shipped(map[string]string{"00099_later.sql": expand})
+	require.NoError(t, newer.Up(t.Context(), db.URL))
+	tx, err := db.Pool.Begin(t.Context())
+	require.NoError(t, err)
+	_, err = tx.Exec(t.Context(), `SELECT FROM daybook.jobs`)
+	require.NoError(t, err)
+
+	done := make(chan error, 1)
+	go func() { done <- newer.Down(t.Context(), db.URL) }()
+	const waits = `SELECT EXISTS (SELECT FROM pg_locks WHERE relation = 'daybook.jobs'::regclass AND NOT granted)`
+	eventually(t, db, waits)
+	within, cancel := context.WithTimeout(t.Context(), pgtest.Patience)
+	defer cancel()
+	_, err = db.Pool.Exec(within, `SELECT FROM daybook.jobs`)
+	require.NoError(t, err, "answers although the transaction that it waits for is open")
+	require.Empty(t, done)
+
+	require.NoError(t, tx.Rollback(t.Context()))
+	require.NoError(t, <-done)
+	require.NoError(t, migrations.Verify(t.Context(), db.Pool))
+	require.ErrorIs(t, newer.Verify(t.Context(), db.Pool), migrations.ErrPending)
+}
+
+// Rows that are committed while it waits are not deleted unless it was told to.
+func TestDownLooksForDataAgain(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	tx, err := db.Pool.Begin(t.Context())
+	require.NoError(t, err)
+	_, err = tx.Exec(t.Context(), `SELECT FROM daybook.periods`)
+	require.NoError(t, err)
+
+	within, cancel := context.WithTimeout(t.Context(), pgtest.Patience)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- migrations.Down(within, db.URL, migrations.DownOptions{}) }()
+	eventually(t, db, `SELECT EXISTS (SELECT FROM pg_locks WHERE relation = 'daybook.periods'::regclass AND NOT granted)`)
+	change(t, db, `INSERT INTO daybook.organizations (id) VALUES ('acme')`)
+	require.ErrorIs(t, <-done, migrations.ErrHasData)
+	require.NoError(t, tx.Rollback(t.Context()))
+	require.NoError(t, migrations.Verify(t.Context(), db.Pool), "nothing was taken back")
+}
