@@ -32,9 +32,8 @@ func (c Chapters) Up(ctx context.Context, databaseURL string) error {
 
 // Down takes the newest migration back.
 func (c Chapters) Down(ctx context.Context, databaseURL string) error {
-	return c.withProvider(ctx, databaseURL, func(_ *sql.DB, p *goose.Provider) error {
-		_, err := p.Down(ctx)
-		return err
+	return c.withProvider(ctx, databaseURL, func(db *sql.DB, p *goose.Provider) error {
+		return c.down(ctx, db, p, DownOptions{DeleteData: true})
 	})
 }
 

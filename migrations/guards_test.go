@@ -11,21 +11,33 @@ import (
 	"github.com/daybook-dev/daybook/migrations"
 )
 
-// missing audits a database and returns the findings of the check for guards.
-func missing(t *testing.T, db *pgtest.DB) []string {
+// audited audits a database.
+func audited(t *testing.T, db *pgtest.DB) audit.Report {
 	t.Helper()
-	report, err := audit.Run(t.Context(), db.Pool,
-		audit.Options{Guards: audit.GuardsOf(migrations.Schema()), Limit: 1000})
+	newest, err := migrations.Newest()
 	require.NoError(t, err)
-	var details []string
-	for _, c := range report.Checks {
-		if c.Kind == "missing_guard" {
+	report, err := audit.Run(t.Context(), db.Pool,
+		audit.Options{Guards: audit.GuardsOf(migrations.Schema()), Newest: newest, Limit: 1000})
+	require.NoError(t, err)
+	return report
+}
+
+// findings are the details of what a check found.
+func findings(checks []audit.CheckResult, kind string) (details []string) {
+	for _, c := range checks {
+		if c.Kind == kind {
 			for _, f := range c.Findings {
 				details = append(details, f.Detail)
 			}
 		}
 	}
 	return details
+}
+
+// missing audits a database and returns the findings of the check for guards.
+func missing(t *testing.T, db *pgtest.DB) []string {
+	t.Helper()
+	return findings(audited(t, db).Checks, "missing_guard")
 }
 
 // TestGuardsAreThoseOfTheMigrations compares what is read from the dumped schema with a new
@@ -122,4 +134,28 @@ func TestAuditFindsMissingGuards(t *testing.T) {
 			assert.Equal(t, []string{c.found}, missing(t, db))
 		})
 	}
+}
+
+// TestGuardsOfANewerProgram: what a newer program took away or made otherwise is nothing that is
+// wrong. What is lost otherwise is.
+func TestGuardsOfANewerProgram(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	require.NoError(t, migrations.Shipped(map[string]string{"00099_later.sql": `-- +goose Up
+DROP INDEX daybook.impacts_once;
+ALTER TABLE daybook.impacts DROP CONSTRAINT chain_alternates;
+ALTER TABLE daybook.job_links DROP CONSTRAINT job_links_job_id_fkey, ADD CONSTRAINT job_links_job_id_fkey FOREIGN KEY (job_id) REFERENCES daybook.jobs;
+`}).Up(t.Context(), db.URL))
+	report := audited(t, db)
+	assert.Zero(t, report.Wrong())
+	changed := findings(report.Warnings, "guard_of_newer_program")
+	assert.Len(t, changed, 3)
+	assert.Contains(t, changed, "unique index impacts_once of daybook.impacts is missing")
+
+	change(t, db, `ALTER TABLE daybook.confirmations DROP CONSTRAINT confirmations_impact_id_fkey`)
+	change(t, db, `ALTER TABLE daybook.entries DISABLE TRIGGER entries_check`)
+	assert.ElementsMatch(t, []string{
+		"key confirmations_impact_id_fkey of daybook.confirmations is missing",
+		"trigger entries_check of daybook.entries is disabled",
+	}, missing(t, db))
 }

@@ -10,10 +10,8 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/pressly/goose/v3"
 
 	"github.com/daybook-dev/daybook/failure"
@@ -44,7 +42,8 @@ CREATE TABLE IF NOT EXISTS daybook.schema_texts (
 )`
 
 // objectsQuery lists the constraints, indexes and triggers of Daybook's tables. A restore makes
-// them after the rows of all tables.
+// them after the rows of all tables. An index that is not valid is none yet: it is being made, or
+// that has failed.
 const objectsQuery = `
 SELECT 'constraint ' || r.relname || '.' || c.conname AS object
   FROM pg_catalog.pg_constraint c JOIN pg_catalog.pg_class r ON r.oid = c.conrelid
@@ -52,7 +51,7 @@ SELECT 'constraint ' || r.relname || '.' || c.conname AS object
 UNION ALL
 SELECT 'index ' || i.relname
   FROM pg_catalog.pg_class i JOIN pg_catalog.pg_index x ON x.indexrelid = i.oid JOIN pg_catalog.pg_class r ON r.oid = x.indrelid
- WHERE ` + ownRelation + ` AND i.relkind = 'i'
+ WHERE ` + ownRelation + ` AND i.relkind = 'i' AND x.indisvalid
 UNION ALL
 SELECT 'trigger ' || r.relname || '.' || t.tgname
   FROM pg_catalog.pg_trigger t JOIN pg_catalog.pg_class r ON r.oid = t.tgrelid
@@ -154,71 +153,64 @@ ON CONFLICT (version) DO UPDATE SET sha256 = excluded.sha256, breaks = excluded.
 		}
 	}
 	for _, t := range missing {
+		had, err := listObjects(ctx, db)
+		if err != nil {
+			return err
+		}
 		if err := apply(ctx, db, p, t); err != nil {
 			return err
 		}
 		// An older program that starts before the rest is applied compares with this one.
 		if t.version >= Baseline {
-			if err := noteObjects(ctx, db, t.version); err != nil {
+			if err := noteObjects(ctx, db, t.version, had); err != nil {
 				return err
 			}
 		}
 	}
-	return noteObjects(ctx, db, list[len(list)-1].version) // a run before may have ended before it did
+	// A run before may have ended before it did. What there was before that one is not known.
+	return noteObjects(ctx, db, list[len(list)-1].version, "{}")
 }
 
-// noteObjects notes what the schema has, as what a migration has left, unless it is noted already.
-func noteObjects(ctx context.Context, db *sql.DB, version int64) error {
+// listObjects returns what the schema has, as PostgreSQL writes an array.
+func listObjects(ctx context.Context, db *sql.DB) (objects string, err error) {
+	if err := db.QueryRowContext(ctx,
+		`SELECT coalesce(array_agg(object)::text, '{}') FROM (`+objectsQuery+`) o`).Scan(&objects); err != nil {
+		return "", fmt.Errorf("list what the schema has: %w", err)
+	}
+	return objects, nil
+}
+
+// noteObjects notes what a migration has left, unless it is noted already: what the one before it
+// left and is there still, and what was not there when it began (had). The rest is the
+// application's, which may drop it.
+func noteObjects(ctx context.Context, db *sql.DB, version int64, had string) error {
 	const whole = `
-UPDATE daybook.schema_texts SET objects = (SELECT array_agg(object ORDER BY object) FROM (` + objectsQuery + `) o)
- WHERE version = $1 AND objects IS NULL`
-	if _, err := db.ExecContext(ctx, whole, version); err != nil {
+UPDATE daybook.schema_texts t
+   SET objects = (SELECT array_agg(o.object ORDER BY o.object) FROM (` + objectsQuery + `) o
+                   WHERE l.objects IS NULL OR o.object = ANY (l.objects) OR o.object <> ALL ($2::text::text[]))
+  FROM (SELECT (SELECT b.objects FROM daybook.schema_texts b
+                 WHERE b.version < $1 AND b.objects IS NOT NULL
+                   AND EXISTS (SELECT FROM daybook.schema_migrations m WHERE m.version_id = b.version AND m.is_applied)
+                 ORDER BY b.version DESC LIMIT 1) AS objects) l
+ WHERE t.version = $1 AND t.objects IS NULL`
+	if _, err := db.ExecContext(ctx, whole, version, had); err != nil {
 		return fmt.Errorf("note what the schema has: %w", err)
 	}
 	return nil
 }
 
-// How often a migration tries to get its locks beside workers, and what it pauses.
-const (
-	lockTries = 60
-	lockPause = time.Second
-
-	lockNotAvailable = "55P03"
-	deadlockDetected = "40P01"
-)
-
-// limitLocks has a migration give a lock up before PostgreSQL looks for deadlocks: else a transaction
-// of the application that has one of its tables, and waits for the other, might be ended for it.
-const limitLocks = `
-SELECT set_config('lock_timeout', greatest(1, least(1000, setting::integer / 2))::text, false) FROM pg_catalog.pg_settings WHERE name = 'deadlock_timeout'`
-
 // apply applies the next migration. One of a release that follows the baseline finds workers beside
-// it. Whatever waits for a table waits behind the lock that it asks for, so it asks for a short
-// time, and again later. Outside of a transaction only such locks are asked for that hold up
+// it, and gives way to them. Outside of a transaction only such locks are asked for that hold up
 // nothing (a test of the migrations sees to it), and to give up would leave half an index.
 func apply(ctx context.Context, db *sql.DB, p *goose.Provider, t text) error {
-	if t.version <= Baseline || t.alone {
+	up := func() error {
 		_, err := p.UpByOne(ctx)
 		return err
 	}
-	if _, err := db.ExecContext(ctx, limitLocks); err != nil {
-		return fmt.Errorf("set how long to wait for a lock: %w", err)
+	if t.version <= Baseline || t.alone {
+		return up()
 	}
-	for try := 1; ; try++ {
-		_, err := p.UpByOne(ctx)
-		var refused *pgconn.PgError
-		if err == nil || !errors.As(err, &refused) || refused.Code != lockNotAvailable && refused.Code != deadlockDetected || try == lockTries {
-			if err == nil {
-				_, err = db.ExecContext(ctx, `SET lock_timeout = 0`)
-			}
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(lockPause):
-		}
-	}
+	return givingWay(ctx, db, up)
 }
 
 // verifyTexts says whether the schema was made by the texts of this build, and has all that they

@@ -79,6 +79,56 @@ func TestAdditionsAreNoDifference(t *testing.T) {
 	require.NoError(t, migrations.Verify(t.Context(), db.Pool))
 }
 
+// A migration notes what it has added, and not what an application has on Daybook's tables
+// meanwhile: that may go again.
+func TestAdditionsAreNotNoted(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	for _, stmt := range []string{
+		`CREATE INDEX of_the_application ON daybook.documents (type)`,
+		`ALTER TABLE daybook.documents ADD CONSTRAINT of_the_application CHECK (type <> 'x')`,
+		`CREATE FUNCTION public.captured() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'`,
+		`CREATE TRIGGER of_the_application AFTER INSERT ON daybook.documents FOR EACH ROW EXECUTE FUNCTION public.captured()`,
+	} {
+		change(t, db, stmt)
+	}
+	newer := migrations.Shipped(map[string]string{
+		"00098_later.sql": "-- +goose Up\nALTER TABLE daybook.jobs ADD COLUMN later text CONSTRAINT later_is_set CHECK (later <> '');\n",
+		"00099_later.sql": `-- +goose NO TRANSACTION
+-- +goose Up
+DROP INDEX CONCURRENTLY IF EXISTS daybook.imports_later;
+CREATE UNIQUE INDEX CONCURRENTLY imports_later ON daybook.imports (org_id);
+`,
+	})
+	const imports = `INSERT INTO daybook.imports (org_id, format, actor) VALUES ('acme', 'csv', 'a'), ('acme', 'csv', 'a')`
+	change(t, db, `INSERT INTO daybook.organizations (id) VALUES ('acme')`)
+	change(t, db, imports)
+	require.Error(t, newer.Up(t.Context(), db.URL), "leaves an index that is not valid")
+	change(t, db, `DELETE FROM daybook.imports`)
+	require.NoError(t, newer.Up(t.Context(), db.URL))
+	for _, stmt := range []string{
+		`DROP INDEX daybook.of_the_application`, `ALTER TABLE daybook.documents DROP CONSTRAINT of_the_application`,
+		`DROP TRIGGER of_the_application ON daybook.documents`,
+	} {
+		change(t, db, stmt)
+	}
+	require.NoError(t, newer.Verify(t.Context(), db.Pool))
+	require.NoError(t, migrations.Verify(t.Context(), db.Pool))
+
+	for added, stmt := range map[string]string{
+		"later_is_set":  `ALTER TABLE daybook.jobs DROP CONSTRAINT later_is_set`,
+		"imports_later": `DROP INDEX daybook.imports_later`,
+		"impacts_date":  `DROP INDEX daybook.impacts_date`,
+	} {
+		tx, err := db.Pool.Begin(t.Context())
+		require.NoError(t, err)
+		_, err = tx.Exec(t.Context(), stmt)
+		require.NoError(t, err)
+		assert.ErrorContains(t, migrations.Verify(t.Context(), tx), added)
+		require.NoError(t, tx.Rollback(t.Context()))
+	}
+}
+
 // Each table that the migrations make in schema queues is looked for.
 func TestTablesOfTasksAreNoted(t *testing.T) {
 	t.Parallel()

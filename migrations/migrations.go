@@ -103,24 +103,42 @@ type DownOptions struct {
 
 // Down takes the newest applied migration back, with the data in its tables. It returns ErrHasData,
 // and does nothing, when a table of Daybook has rows and options do not say that they may be
-// deleted.
+// deleted. Stop workers and servers first: rows that are written at that very moment are deleted
+// all the same.
 func Down(ctx context.Context, databaseURL string, options DownOptions) error {
 	return shipped.withProvider(ctx, databaseURL, func(db *sql.DB, p *goose.Provider) error {
-		if !options.DeleteData {
-			if err := refuseData(ctx, db); err != nil {
-				return err
-			}
-		}
-		if options.All {
-			_, err := p.DownTo(ctx, 0)
+		return shipped.down(ctx, db, p, options)
+	})
+}
+
+func (c chapters) down(ctx context.Context, db *sql.DB, p *goose.Provider, options DownOptions) error {
+	list, err := c.texts()
+	if err != nil {
+		return err
+	}
+	for {
+		newest, err := p.GetDBVersion(ctx)
+		if err != nil || newest == 0 {
 			return err
 		}
-		_, err := p.Down(ctx)
-		if errors.Is(err, goose.ErrNoNextVersion) {
-			return nil
+		down := func() error {
+			if !options.DeleteData {
+				if err := refuseData(ctx, db); err != nil {
+					return err
+				}
+			}
+			_, err := p.Down(ctx)
+			return err
 		}
-		return err
-	})
+		if slices.ContainsFunc(list, func(t text) bool { return t.version == newest && t.alone }) {
+			err = down()
+		} else {
+			err = givingWay(ctx, db, down)
+		}
+		if err != nil || !options.All {
+			return err
+		}
+	}
 }
 
 // refuseData returns ErrHasData, with the tables that have rows. Migrations make rows themselves
@@ -183,7 +201,7 @@ func Status(ctx context.Context, databaseURL string) (steps []Step, err error) {
 	return steps, nil
 }
 
-// appliedVersions are the versions that the database has; none without the schema.
+// appliedVersions are the versions that the database has, lowest first; none without the schema.
 func appliedVersions(ctx context.Context, conn *pgx.Conn) ([]int64, error) {
 	var exists bool
 	if err := conn.QueryRow(ctx,
@@ -306,8 +324,10 @@ func (c chapters) withProvider(ctx context.Context, databaseURL string, f func(*
 	if _, err := db.ExecContext(ctx, ownSettings); err != nil {
 		return fmt.Errorf("set the session: %w", err)
 	}
-	if _, err := db.ExecContext(ctx, `SELECT pg_advisory_lock($1)`, int64(locks.Migrations)); err != nil {
-		return fmt.Errorf("take the migration lock: %w", err)
+	if err := takeLock(ctx, func(got *bool) error {
+		return db.QueryRowContext(ctx, tryLock, int64(locks.Migrations)).Scan(got)
+	}); err != nil {
+		return err
 	}
 	if _, err := db.ExecContext(ctx, `CREATE SCHEMA IF NOT EXISTS daybook`); err != nil {
 		return fmt.Errorf("create schema daybook: %w", err)

@@ -45,6 +45,29 @@ func TestVerifyAcceptsANewerSchemaThatBreaksNothing(t *testing.T) {
 	}
 }
 
+// An older program that is started again takes nothing from the roles that a newer one gave them.
+func TestRolesOfANewerProgramStay(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	require.NoError(t, migrations.Roles(t.Context(), db.URL))
+	newer := migrations.Shipped(map[string]string{
+		"00099_later.sql": "-- +goose Up\nCREATE TABLE daybook.later (id bigint);\n-- +goose Down\nDROP TABLE daybook.later;\n",
+	})
+	require.NoError(t, newer.Up(t.Context(), db.URL))
+	change(t, db, `GRANT INSERT ON daybook.later TO daybook_domain`)
+	require.NoError(t, migrations.Up(t.Context(), db.URL))
+	require.NoError(t, migrations.Roles(t.Context(), db.URL))
+	_, err := as(t, db, "daybook_domain").Exec(t.Context(), `INSERT INTO daybook.later VALUES (1)`)
+	require.NoError(t, err)
+
+	require.NoError(t, newer.Down(t.Context(), db.URL))
+	change(t, db, `REVOKE INSERT ON daybook.documents FROM daybook_domain`)
+	require.NoError(t, migrations.Roles(t.Context(), db.URL))
+	lacks, err := migrations.VerifyRoles(t.Context(), db.Pool)
+	require.NoError(t, err)
+	assert.Empty(t, lacks, "they are given anew where the schema is this program's")
+}
+
 // An index that a newer program drops in a migration is not missed by an older one, also when a
 // later migration of it fails; one that is lost in another way is.
 func TestVerifyMissesWhatTheNewestProgramNoted(t *testing.T) {

@@ -28,29 +28,49 @@ var rolesSQL string
 // tables first, programs those of the application. They have no password: give each one. A second
 // call does no harm. The address's role must own the schema and be allowed to create roles. It
 // returns ErrNoAdminOption where another role made them and the server is PostgreSQL 16 or newer.
+//
+// It changes nothing where a newer build has migrated the schema: what this one does not know, it
+// would take from the roles.
 func Roles(ctx context.Context, databaseURL string) error {
 	config, err := pgxpool.ParseConfig(databaseURL)
 	if err != nil {
 		return fmt.Errorf("database address: %w", err)
 	}
-	config.MaxConns, config.AfterConnect = 1, direct.Require
-	hosts.SideBySide(config)
-	pool, err := pgxpool.NewWithConfig(ctx, config)
+	config.AfterConnect = direct.Require
+	conn, err := hosts.Connect(ctx, config)
 	if err != nil {
 		return fmt.Errorf("connect to the database: %w", err)
 	}
-	defer pool.Close()
-	// It is one transaction, beside which none migrates and none grants.
-	if _, err := pool.Exec(ctx,
-		fmt.Sprintf("%s;\nSELECT pg_advisory_xact_lock(%d);\n", ownSettings, locks.Migrations)+rolesSQL); err != nil {
-		return fmt.Errorf("make the roles: %w", explainRefusal(ctx, pool, err))
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	if _, err := conn.Exec(ctx, ownSettings); err != nil {
+		return fmt.Errorf("set the session: %w", err)
+	}
+	// Beside it none migrates and none grants.
+	if err := takeLock(ctx, func(got *bool) error {
+		return conn.QueryRow(ctx, tryLock, int64(locks.Migrations)).Scan(got)
+	}); err != nil {
+		return err
+	}
+	applied, err := appliedVersions(ctx, conn)
+	if err != nil {
+		return err
+	}
+	newest, err := Newest()
+	if err != nil {
+		return err
+	}
+	if len(applied) > 0 && applied[len(applied)-1] > newest {
+		return nil
+	}
+	if _, err := conn.Exec(ctx, rolesSQL); err != nil { // one transaction
+		return fmt.Errorf("make the roles: %w", explainRefusal(ctx, conn, err))
 	}
 	return nil
 }
 
 // explainRefusal returns ErrNoAdminOption, with what to do, in place of PostgreSQL's refusal to
 // change roles that another role made. Where it cannot find that out, it returns err.
-func explainRefusal(ctx context.Context, pool *pgxpool.Pool, err error) error {
+func explainRefusal(ctx context.Context, db Querier, err error) error {
 	const stmt = `
 SELECT coalesce(string_agg(quote_ident(rolname), ', ' ORDER BY rolname), ''), quote_ident(current_user)
   FROM pg_roles
@@ -62,7 +82,7 @@ SELECT coalesce(string_agg(quote_ident(rolname), ', ' ORDER BY rolname), ''), qu
 		return err
 	}
 	var roles, user string
-	if asked := pool.QueryRow(ctx, stmt).Scan(&roles, &user); asked != nil || roles == "" {
+	if asked := db.QueryRow(ctx, stmt).Scan(&roles, &user); asked != nil || roles == "" {
 		return err
 	}
 	return fmt.Errorf("%w %s (%s). Run as a superuser, or as the role that made them: GRANT %s TO %s WITH ADMIN OPTION. "+

@@ -36,8 +36,8 @@ CREATE FUNCTION decoy.format(text, text, text) RETURNS text LANGUAGE plpgsql AS 
 	require.NoError(t, err)
 	done := make(chan error, 1)
 	go func() { done <- migrations.Up(t.Context(), db.URL) }()
-	const waiting = `SELECT EXISTS (SELECT FROM pg_locks l JOIN pg_stat_activity a USING (pid)
- WHERE l.locktype = 'advisory' AND NOT l.granted AND a.datname = current_database() AND l.waitstart < clock_timestamp() - interval '1.2 s')`
+	const waiting = `SELECT EXISTS (SELECT FROM pg_stat_activity
+ WHERE datname = current_database() AND query LIKE 'SELECT pg_try_advisory_lock%' AND backend_start < clock_timestamp() - interval '1.2 s')`
 	require.Eventually(t, func() bool {
 		var waits bool
 		return assert.NoError(t, admin.QueryRow(t.Context(), waiting).Scan(&waits)) && (waits || len(done) > 0)

@@ -32,8 +32,13 @@ func Audit(ctx context.Context, pool *pgxpool.Pool, sources accounting.Sources,
 		return accounting.AuditReport{},
 			errors.New("workers: the pool is nil: pass one that is connected to Daybook's database")
 	}
-	r, err := ledger.Audit(ctx, pool, sources,
-		audit.Options{OrgID: o.OrgID, Limit: o.Limit, Guards: audit.GuardsOf(migrations.Schema())})
+	newest, err := migrations.Newest()
+	if err != nil {
+		return accounting.AuditReport{}, fmt.Errorf("workers: %w", err)
+	}
+	r, err := ledger.Audit(ctx, pool, sources, audit.Options{
+		OrgID: o.OrgID, Limit: o.Limit, Guards: audit.GuardsOf(migrations.Schema()), Newest: newest,
+	})
 	if err != nil {
 		return r, fmt.Errorf("workers: %w", err)
 	}

@@ -113,7 +113,7 @@ func TestInterruptedMigrationsSayWhatIsApplied(t *testing.T) {
 	defer conn.Release()
 	_, err = conn.Exec(t.Context(), `SELECT pg_advisory_lock($1)`, locks.Migrations)
 	require.NoError(t, err)
-	const waits = `SELECT count(*) = 1 FROM pg_locks JOIN pg_database d ON d.oid = database WHERE datname = current_database() AND locktype = 'advisory' AND NOT granted`
+	const waits = `SELECT count(*) = 1 FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'SELECT pg_try_advisory_lock%'`
 	for _, command := range []string{"up", "down"} {
 		r := b.interrupted(waits, "migrate", command)
 		var shown struct{ Migrations []migrations.Step }

@@ -247,6 +247,25 @@ func TestMigrateUpTellsOfRolesThatLackRights(t *testing.T) {
 	assert.NotContains(t, b.run("migrate", "up", "--roles").err, "--roles")
 }
 
+// A program that is older than the schema leaves the roles as the newer one made them, and says so.
+func TestMigrateUpLeavesTheRolesOfANewerProgram(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	require.NoError(t, migrations.Roles(t.Context(), b.URL))
+	assert.NotContains(t, b.run("migrate", "up", "--roles").err, "newer")
+	_, err := b.Pool.Exec(t.Context(), `
+CREATE TABLE daybook.later (id bigint);
+GRANT INSERT ON daybook.later TO daybook_domain;
+INSERT INTO daybook.schema_migrations (version_id, is_applied) VALUES (99, true);
+INSERT INTO daybook.schema_texts (version, sha256, breaks) VALUES (99, '', false)`)
+	require.NoError(t, err)
+	r := b.run("migrate", "up", "--roles")
+	assert.Zero(t, r.exit, r.err)
+	assert.Contains(t, r.err, "newer program's")
+	_, err = b.as(domain).pool.Exec(t.Context(), `INSERT INTO daybook.later VALUES (1)`)
+	require.NoError(t, err)
+}
+
 // An application that connects as daybook_domain reaches its own documents, and people find
 // Daybook's queue as the operators' queries are printed.
 func TestSearchPathsOfTheRoles(t *testing.T) {

@@ -19,7 +19,12 @@ import (
 func RequireSound(tb testing.TB, pool *pgxpool.Pool, sources accounting.Sources) {
 	tb.Helper()
 	requirePool(tb, pool)
-	report, err := ledger.Audit(tb.Context(), pool, sources, audit.Options{Guards: audit.GuardsOf(migrations.Schema())})
+	newest, err := migrations.Newest()
+	if err != nil {
+		tb.Fatalf("queuetest: %v", err)
+	}
+	report, err := ledger.Audit(tb.Context(), pool, sources,
+		audit.Options{Guards: audit.GuardsOf(migrations.Schema()), Newest: newest})
 	if err != nil {
 		tb.Fatalf("queuetest: audit: %v", err)
 	}

@@ -62,6 +62,9 @@ func auditCommand(a *cli.App) *cobra.Command {
 				}
 			}
 			options.Guards = audit.GuardsOf(migrations.Schema())
+			if options.Newest, err = migrations.Newest(); err != nil {
+				return err
+			}
 			report, err := audit.Run(c.Context(), db.Pool, options)
 			if err != nil {
 				return err

@@ -34,7 +34,9 @@ func migrateUpCommand(a *cli.App) *cobra.Command {
 			err := migrations.Up(c.Context(), a.SessionURL())
 			switch {
 			case err == nil && roles:
-				err = migrations.Roles(c.Context(), a.SessionURL())
+				if err = migrations.Roles(c.Context(), a.SessionURL()); err == nil {
+					noteNewer(c.Context(), a)
+				}
 			case err == nil:
 				noteRoles(c.Context(), a)
 			}
@@ -55,6 +57,15 @@ func noteRoles(ctx context.Context, a *cli.App) {
 	defer cli.ClosePool(pool)
 	if lacks, err := migrations.VerifyRoles(ctx, pool); err == nil && len(lacks) > 0 {
 		a.Say("Daybook's roles lack rights, as on what is new: run `daybook migrate up --roles`.")
+	}
+}
+
+// noteNewer tells that the roles were left as they are, because the schema is a newer program's.
+func noteNewer(ctx context.Context, a *cli.App) {
+	steps, err := migrations.Status(ctx, a.SessionURL())
+	if err == nil && steps[len(steps)-1].File == "" {
+		a.Say("The schema is a newer program's, and the roles were left as it made them: run `daybook migrate up --roles` of " +
+			"that program to change them.")
 	}
 }
 

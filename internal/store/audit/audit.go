@@ -23,6 +23,10 @@ type Options struct {
 	// Guards are the constraints, unique indexes and triggers that there must be: GuardsOf the
 	// schema. Nil: they are not looked for.
 	Guards []Guard
+	// Newest is the number of the migration that Guards are of (migrations.Newest). Those that a newer
+	// program took away from the schema, or made otherwise, are no findings but a warning. 0: they are
+	// findings as well.
+	Newest int64
 	// ClosingKey is the public key that closings must be signed by. Nil: signatures are not looked at.
 	ClosingKey ed25519.PublicKey
 }
@@ -96,9 +100,7 @@ func Run(ctx context.Context, pool *pgxpool.Pool, o Options) (Report, error) {
 		if o.Guards == nil {
 			return nil
 		}
-		guards, err := checkGuards(ctx, tx, o)
-		r.Checks = append(r.Checks, guards)
-		return err
+		return checkGuards(ctx, tx, o, &r)
 	})
 	return r, store.Wrap("audit", err)
 }

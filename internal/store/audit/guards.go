@@ -2,7 +2,10 @@ package audit
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -76,18 +79,40 @@ SELECT 'trigger', c.relnamespace::regnamespace || '.' || c.relname, t.tgname, pg
 	}, stmt)
 }
 
+// object is the guard's name in daybook.schema_texts.
+func (g Guard) object() string {
+	_, table, _ := strings.Cut(g.Table, ".")
+	switch g.Kind {
+	case GuardIndex:
+		return "index " + g.Name
+	case GuardTrigger:
+		return "trigger " + table + "." + g.Name
+	default:
+		return "constraint " + table + "." + g.Name
+	}
+}
+
 // checkGuards compares the guards that there should be with those that there are. Others may be
 // there besides.
-func checkGuards(ctx context.Context, tx pgx.Tx, o Options) (CheckResult, error) {
-	result := CheckResult{
+func checkGuards(ctx context.Context, tx pgx.Tx, o Options, r *Report) error {
+	missing := CheckResult{
 		Kind: "missing_guard",
 		Rule: "the constraints, foreign keys, unique indexes and triggers that the migrations make are there, valid " +
 			"and enabled",
 		Findings: []Finding{},
 	}
+	changed := CheckResult{
+		Kind:     "guard_of_newer_program",
+		Rule:     "what a newer program took away from the schema, or made otherwise, is for its own audit to look for",
+		Findings: []Finding{},
+	}
+	noted, newer, err := notedByNewer(ctx, tx, o.Newest)
+	if err != nil {
+		return err
+	}
 	found, err := readGuards(ctx, tx)
 	if err != nil {
-		return result, err
+		return err
 	}
 	type key struct {
 		kind        GuardKind
@@ -100,21 +125,48 @@ func checkGuards(ctx context.Context, tx pgx.Tx, o Options) (CheckResult, error)
 	for _, want := range o.Guards {
 		have, ok := there[key{want.Kind, want.Table, want.Name}]
 		var detail string
+		check := &missing
 		switch {
 		case !ok:
 			detail = "is missing"
+			if newer && !slices.Contains(noted, want.object()) {
+				check = &changed
+			}
 		case have.defect != "":
 			detail = have.defect
 		case have.Definition != want.Definition:
 			detail = fmt.Sprintf("is %q, and was made as %q", have.Definition, want.Definition)
+			if newer {
+				check = &changed
+			}
 		default:
 			continue
 		}
-		result.Count++
-		if len(result.Findings) < o.Limit {
-			result.Findings = append(result.Findings,
+		check.Count++
+		if len(check.Findings) < o.Limit {
+			check.Findings = append(check.Findings,
 				Finding{Detail: fmt.Sprintf("%s %s of %s %s", want.Kind, want.Name, want.Table, detail)})
 		}
 	}
-	return result, nil
+	r.Checks = append(r.Checks, missing)
+	if newer {
+		r.Warnings = append(r.Warnings, changed)
+	}
+	return nil
+}
+
+// notedByNewer reads what the newest migration left, where that is one after newest, which is not 0.
+func notedByNewer(ctx context.Context, tx pgx.Tx, newest int64) (objects []string, newer bool, err error) {
+	const stmt = `
+SELECT t.objects
+  FROM daybook.schema_texts t
+ WHERE t.version > nullif($1, 0) AND t.objects IS NOT NULL
+   AND EXISTS (SELECT FROM daybook.schema_migrations m WHERE m.version_id = t.version AND m.is_applied)
+ ORDER BY t.version DESC
+ LIMIT 1`
+	err = tx.QueryRow(ctx, stmt, newest).Scan(&objects)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, false, nil
+	}
+	return objects, err == nil, err
 }
