@@ -191,25 +191,24 @@ func TestUpWhoseSessionIsEnded(t *testing.T) {
 		go func() { ended <- migrations.Up(t.Context(), db.URL) }()
 		return ended
 	}
-	// waits waits for a session that waits for a lock of this kind, or of any other, and is not the
-	// one of that id.
-	waits := func(kind string, other int) (pid int) {
+	// waits waits for a session that waits for a lock of a table, and is not the one of that id.
+	waits := func(other int) (pid int) {
 		require.Eventually(t, func() bool {
-			const q = `SELECT coalesce(max(pid), 0) FROM pg_stat_activity WHERE datname = $1 AND wait_event_type = 'Lock' AND (wait_event = 'advisory') = ($2 = 'advisory') AND pid <> $3`
-			pid = fixture.Count(t, db.Pool, q, db.Name, kind, other)
+			const q = `SELECT coalesce(max(pid), 0) FROM pg_stat_activity WHERE datname = $1 AND wait_event_type = 'Lock' AND pid <> $2`
+			pid = fixture.Count(t, db.Pool, q, db.Name, other)
 			return pid > 0
 		}, time.Minute, 10*time.Millisecond)
 		return pid
 	}
 	first := up()
-	applies := waits("", 0)
+	applies := waits(0)
 	second := up()
-	waits("advisory", 0)
+	eventually(t, db, waitsForMigration)
 	const end = `
 SELECT pg_terminate_backend(l.pid) FROM pg_locks l JOIN pg_database d ON d.oid = l.database WHERE d.datname = $1 AND l.locktype = 'advisory' AND l.granted`
 	_, err = db.Pool.Exec(t.Context(), end, db.Name)
 	require.NoError(t, err)
-	waits("", applies)
+	waits(applies)
 	require.NoError(t, tx.Rollback(t.Context()))
 
 	require.NoError(t, <-second)
