@@ -62,6 +62,9 @@ SELECT coalesce(string_agg(quote_ident(rolname), ', ' ORDER BY rolname), ''), qu
 		return err
 	}
 	var roles, user string
+	if mayNot := explainMissing(ctx, pool, refused); mayNot != nil {
+		return mayNot
+	}
 	if asked := pool.QueryRow(ctx, stmt).Scan(&roles, &user); asked != nil || roles == "" {
 		return err
 	}
