@@ -82,6 +82,9 @@ SELECT coalesce(string_agg(quote_ident(rolname), ', ' ORDER BY rolname), ''), qu
 		return err
 	}
 	var roles, user string
+	if mayNot := explainMissing(ctx, db, refused); mayNot != nil {
+		return mayNot
+	}
 	if asked := db.QueryRow(ctx, stmt).Scan(&roles, &user); asked != nil || roles == "" {
 		return err
 	}

@@ -57,7 +57,8 @@ func report(ctx context.Context, a *cli.App, err error, command string) int {
 	case failure.DatabaseRefuses:
 		message += "\n" + store.RefusalAdvice(err)
 	case failure.RoleLacksRight:
-		if !errors.Is(err, migrations.ErrNoAdminOption) { // which says what to do
+		// These two say what to do.
+		if !errors.Is(err, migrations.ErrNoAdminOption) && !errors.Is(err, migrations.ErrMayNotCreateRoles) {
 			message += "\n" + roleAdvice(command)
 		}
 	case failure.Interrupted:

@@ -119,8 +119,8 @@ func VerifyTasks(ctx context.Context, q DB) error {
 	_, err := q.Exec(ctx, stmt)
 	switch state := SQLState(err); {
 	case IsForbidden(err):
-		return fmt.Errorf("the worker of tasks is refused what it needs: connect as worker_service_user, after the "+
-			"functions' owner has called queues.grant_to_worker(): %w", err)
+		return fmt.Errorf("the worker of tasks is refused what it needs: connect as worker_service_user or a member of it, after "+
+			"`daybook migrate up --roles`: %w", err)
 	case state == "3F000", state == "42883": // schema, function
 		return fmt.Errorf("%w (%w)", ErrNotMigrated, err)
 	}

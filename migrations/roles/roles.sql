@@ -177,9 +177,20 @@ GRANT EXECUTE ON FUNCTION queues.enqueue, queues.enqueue_tasks TO daybook_domain
 GRANT EXECUTE ON FUNCTION queues.remove_completed_tasks, queues.reclaim_expired_tasks TO daybook_worker;
 GRANT EXECUTE ON FUNCTION queues.limit_tasks TO daybook_operator, daybook_server;
 GRANT EXECUTE ON FUNCTION queues.remove_completed_tasks, queues.reclaim_expired_tasks TO daybook_operator;
+-- The migration makes that role, unless its owner may not create roles.
 DO $$
 BEGIN
-    IF to_regrole('worker_service_user') IS NOT NULL AND NOT pg_has_role('daybook_worker', 'worker_service_user', 'MEMBER') THEN
+    IF to_regrole('worker_service_user') IS NULL THEN
+        CREATE ROLE worker_service_user LOGIN;
+    END IF;
+EXCEPTION WHEN duplicate_object OR unique_violation THEN
+    NULL; -- another transaction made it meanwhile
+END
+$$;
+SELECT queues.grant_to_worker();
+DO $$
+BEGIN
+    IF NOT pg_has_role('daybook_worker', 'worker_service_user', 'MEMBER') THEN
         GRANT worker_service_user TO daybook_worker;
     END IF;
 EXCEPTION WHEN unique_violation THEN
