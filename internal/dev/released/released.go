@@ -61,7 +61,9 @@ func mayKeep(log string) error {
 	case len(headings) == 1 && headings[0][1] == unreleased, len(headings) > 0 && headings[0][1] == Version:
 		return nil
 	case len(headings) > 1 && headings[0][1] == unreleased:
-		return fmt.Errorf("%s is out, and its record stays: a release is made under a heading of its own in CHANGELOG.md", headings[1][1])
+		return fmt.Errorf("%s is out, and its record stays: a release is made under a heading of its own in CHANGELOG.md",
+			headings[1][1])
 	}
-	return fmt.Errorf("CHANGELOG.md begins with another version than %s: name that version, and its last migration, in internal/dev/released", Version)
+	return fmt.Errorf("CHANGELOG.md begins with another version than %s: "+
+		"name that version, and its last migration, in internal/dev/released", Version)
 }
