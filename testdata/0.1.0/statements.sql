@@ -2049,6 +2049,13 @@ SELECT t.id, t.org_id, t.name, t.scopes, t.created_at, t.last_used_at, t.revoked
   JOIN daybook.api_tokens t ON t.id = s.token_id
  WHERE s.hash = $1 AND s.expires_at > clock_timestamp()
 ;
+SELECT t.objects
+  FROM daybook.schema_texts t
+ WHERE t.version > nullif($1, 0) AND t.objects IS NOT NULL
+   AND EXISTS (SELECT FROM daybook.schema_migrations m WHERE m.version_id = t.version AND m.is_applied)
+ ORDER BY t.version DESC
+ LIMIT 1
+;
 SELECT t.payload, (SELECT count(*) FROM queues.error e WHERE e.task_id = t.task_id), coalesce(o.worker, ''), coalesce(s.reason, ''), coalesce(t.traceparent, '')
   FROM queues.task t
   LEFT JOIN queues.open_task o ON o.task_id = t.task_id
