@@ -72,6 +72,7 @@ const breaksMark = "-- +daybook breaks"
 type text struct {
 	version int64
 	file    string
+	body    string
 	sha256  string
 	breaks  bool
 	// alone: it is applied outside of a transaction, statement by statement.
@@ -96,7 +97,7 @@ func (c chapters) texts() ([]text, error) {
 		}
 		sum := sha256.Sum256(content)
 		list = append(list, text{
-			version: version, file: e.Name(), sha256: hex.EncodeToString(sum[:]),
+			version: version, file: e.Name(), body: string(content), sha256: hex.EncodeToString(sum[:]),
 			breaks: version <= Baseline || hasLine(content, breaksMark), alone: hasLine(content, "-- +goose NO TRANSACTION"),
 		})
 	}
@@ -152,6 +153,13 @@ ON CONFLICT (version) DO UPDATE SET sha256 = excluded.sha256, breaks = excluded.
 			return fmt.Errorf("note the text of migration %d: %w", t.version, err)
 		}
 	}
+	// A run before may have ended between a migration and its note. What there was before that one is
+	// not known.
+	if applied := len(list) - len(missing); applied > 0 {
+		if err := noteObjects(ctx, db, list[applied-1], "{}"); err != nil {
+			return err
+		}
+	}
 	for _, t := range missing {
 		had, err := listObjects(ctx, db)
 		if err != nil {
@@ -161,14 +169,11 @@ ON CONFLICT (version) DO UPDATE SET sha256 = excluded.sha256, breaks = excluded.
 			return err
 		}
 		// An older program that starts before the rest is applied compares with this one.
-		if t.version >= Baseline {
-			if err := noteObjects(ctx, db, t.version, had); err != nil {
-				return err
-			}
+		if err := noteObjects(ctx, db, t, had); err != nil {
+			return err
 		}
 	}
-	// A run before may have ended before it did. What there was before that one is not known.
-	return noteObjects(ctx, db, list[len(list)-1].version, "{}")
+	return nil
 }
 
 // listObjects returns what the schema has, as PostgreSQL writes an array.
@@ -180,20 +185,24 @@ func listObjects(ctx context.Context, db *sql.DB) (objects string, err error) {
 	return objects, nil
 }
 
-// noteObjects notes what a migration has left, unless it is noted already: what the one before it
-// left and is there still, and what was not there when it began (had). The rest is the
-// application's, which may drop it.
-func noteObjects(ctx context.Context, db *sql.DB, version int64, had string) error {
+// noteObjects notes what a migration from the baseline on has left, unless it is noted already: what
+// the one before it left and is there still, what was not there when it began (had), and what it
+// names, which a try before may have made. The rest is the application's, which may drop it.
+func noteObjects(ctx context.Context, db *sql.DB, t text, had string) error {
+	if t.version < Baseline {
+		return nil
+	}
 	const whole = `
 UPDATE daybook.schema_texts t
    SET objects = (SELECT array_agg(o.object ORDER BY o.object) FROM (` + objectsQuery + `) o
-                   WHERE l.objects IS NULL OR o.object = ANY (l.objects) OR o.object <> ALL ($2::text::text[]))
+                   WHERE l.objects IS NULL OR o.object = ANY (l.objects) OR o.object <> ALL ($2::text::text[])
+                      OR position(regexp_replace(o.object, '^.*[ .]', '') IN $3) > 0)
   FROM (SELECT (SELECT b.objects FROM daybook.schema_texts b
                  WHERE b.version < $1 AND b.objects IS NOT NULL
                    AND EXISTS (SELECT FROM daybook.schema_migrations m WHERE m.version_id = b.version AND m.is_applied)
                  ORDER BY b.version DESC LIMIT 1) AS objects) l
  WHERE t.version = $1 AND t.objects IS NULL`
-	if _, err := db.ExecContext(ctx, whole, version, had); err != nil {
+	if _, err := db.ExecContext(ctx, whole, t.version, had, t.body); err != nil {
 		return fmt.Errorf("note what the schema has: %w", err)
 	}
 	return nil

@@ -96,6 +96,8 @@ func TestAdditionsAreNotNoted(t *testing.T) {
 		"00098_later.sql": "-- +goose Up\nALTER TABLE daybook.jobs ADD COLUMN later text CONSTRAINT later_is_set CHECK (later <> '');\n",
 		"00099_later.sql": `-- +goose NO TRANSACTION
 -- +goose Up
+DROP INDEX CONCURRENTLY IF EXISTS daybook.imports_actor;
+CREATE INDEX CONCURRENTLY imports_actor ON daybook.imports (actor);
 DROP INDEX CONCURRENTLY IF EXISTS daybook.imports_later;
 CREATE UNIQUE INDEX CONCURRENTLY imports_later ON daybook.imports (org_id);
 `,
@@ -118,6 +120,7 @@ CREATE UNIQUE INDEX CONCURRENTLY imports_later ON daybook.imports (org_id);
 	for added, stmt := range map[string]string{
 		"later_is_set":  `ALTER TABLE daybook.jobs DROP CONSTRAINT later_is_set`,
 		"imports_later": `DROP INDEX daybook.imports_later`,
+		"imports_actor": `DROP INDEX daybook.imports_actor`, // the first try made it whole
 		"impacts_date":  `DROP INDEX daybook.impacts_date`,
 	} {
 		tx, err := db.Pool.Begin(t.Context())
@@ -127,6 +130,21 @@ CREATE UNIQUE INDEX CONCURRENTLY imports_later ON daybook.imports (org_id);
 		assert.ErrorContains(t, migrations.Verify(t.Context(), tx), added)
 		require.NoError(t, tx.Rollback(t.Context()))
 	}
+}
+
+// What a migration made is noted by the next run when its own ended before it did that.
+func TestInterruptedNotes(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	first := map[string]string{
+		"00098_later.sql": "-- +goose Up\nALTER TABLE daybook.jobs ADD COLUMN later text CHECK (later <> '');\n",
+	}
+	require.NoError(t, migrations.Shipped(first).Up(t.Context(), db.URL))
+	change(t, db, `UPDATE daybook.schema_texts SET objects = NULL WHERE version = 98`)
+	first["00099_later.sql"] = "-- +goose Up\nALTER TABLE daybook.jobs ADD COLUMN latest text;\n"
+	require.NoError(t, migrations.Shipped(first).Up(t.Context(), db.URL))
+	change(t, db, `ALTER TABLE daybook.jobs DROP CONSTRAINT jobs_later_check`)
+	assert.ErrorContains(t, migrations.Shipped(first).Verify(t.Context(), db.Pool), "jobs_later_check")
 }
 
 // Each table that the migrations make in schema queues is looked for.

@@ -26,8 +26,9 @@ var rolesSQL string
 // Roles makes the roles daybook_reader, daybook_operator, daybook_domain, daybook_worker and
 // daybook_server, with what each may do in this database and a search path: people find Daybook's
 // tables first, programs those of the application. They have no password: give each one. A second
-// call does no harm. The address's role must own the schema and be allowed to create roles. It
-// returns ErrNoAdminOption where another role made them and the server is PostgreSQL 16 or newer.
+// call does no harm. The address's role must own the schema and be allowed to create roles
+// (ErrMayNotCreateRoles). It returns ErrNoAdminOption where another role made them and the server is
+// PostgreSQL 16 or newer.
 //
 // It changes nothing where a newer build has migrated the schema: what this one does not know, it
 // would take from the roles.
@@ -68,8 +69,8 @@ func Roles(ctx context.Context, databaseURL string) error {
 	return nil
 }
 
-// explainRefusal returns ErrNoAdminOption, with what to do, in place of PostgreSQL's refusal to
-// change roles that another role made. Where it cannot find that out, it returns err.
+// explainRefusal returns ErrMayNotCreateRoles or ErrNoAdminOption, with what to do, in place of
+// PostgreSQL's refusal to make or change roles. Where neither is the reason, it returns err.
 func explainRefusal(ctx context.Context, db Querier, err error) error {
 	const stmt = `
 SELECT coalesce(string_agg(quote_ident(rolname), ', ' ORDER BY rolname), ''), quote_ident(current_user)

@@ -1766,11 +1766,11 @@ WITH first AS MATERIALIZED (
      WHERE due.day <@ first.days AND NOT i.posting_date <@ first.days
        AND EXISTS (SELECT FROM unnest(at.closed_days) AS d WHERE due.day <@ d AND upper(d) = i.posting_date)
 ), behind AS MATERIALIZED (
-    -- A document that was reversed on a later day is not posted before that any more, though its own
-    -- day be open again.
+    -- A document that was posted or reversed on a later day is not posted before that any more, though
+    -- its own day be open again.
     SELECT i.id, i.kind, i.document_id, i.seq
       FROM first
-     CROSS JOIN (SELECT l.document_id, min(l.seq) AS seq FROM later l WHERE l.kind = 'reverse' GROUP BY l.document_id) r
+     CROSS JOIN (SELECT l.document_id, min(l.seq) AS seq FROM later l GROUP BY l.document_id) r
       JOIN daybook.impacts i ON i.org_id = closing_adjustments.org_id AND i.document_id = r.document_id AND i.seq > r.seq
      WHERE i.kind = 'post' AND i.document_date <@ first.days AND NOT i.posting_date <@ first.days
 ), moved AS MATERIALIZED (
@@ -1805,6 +1805,7 @@ COMMENT ON FUNCTION daybook.closing_adjustments(org_id text, starts_on date, aft
 CREATE FUNCTION daybook.closing_differences(org_id text) RETURNS TABLE(organization text, number integer, impact_id bigint, detail text)
     LANGUAGE sql STABLE
     SET search_path TO 'pg_catalog', 'pg_temp'
+    SET "DateStyle" TO 'ISO, YMD'
     AS $$
 WITH c AS MATERIALIZED (
     SELECT x.org_id, x.number, x.action, x.starts_on, x.ends_on, x.days, x.closed_days, x.impacts, x.entries, x.last_impact_id, x.impacts_hash,

@@ -131,6 +131,34 @@ func TestAdjustmentsBehindAMovedReversal(t *testing.T) {
 	assert.Equal(t, append(want, "reverse 2026-05-01 4760"), list(march))
 }
 
+// So is what is posted behind the reversal of a document that came after the closing.
+func TestAdjustmentsOfALateDocument(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	ctx := t.Context()
+	march, april := books.Month(2026, 3), books.Month(2026, 4)
+	require.NoError(t, second(books.AddPeriods(ctx, b.Pool, org, march, april, books.Month(2026, 5))))
+	require.NoError(t, second(books.SetClosedPeriodPolicy(ctx, b.Pool, org, models.PolicyFirstOpenDay)))
+	write := func(net int64) {
+		d := fixture.Invoice(org, "a", net)
+		d.IssueDate = models.NewDate(2026, 3, 10)
+		fixture.Ready(t, b.Pool, d)
+		b.work()
+	}
+	require.NoError(t, second(books.ClosePeriod(ctx, b.Pool, org, march, books.CloseOptions{})))
+	write(1000)
+	require.NoError(t, second(books.ClosePeriod(ctx, b.Pool, org, april, books.CloseOptions{Force: true})))
+	require.NoError(t, second(books.OpenPeriod(ctx, b.Pool, org, march)))
+	write(2000)
+	found, _, err := books.Adjustments(ctx, b.Pool, org, march, books.AdjustmentOptions{})
+	require.NoError(t, err)
+	var shown []string
+	for _, a := range found {
+		shown = append(shown, fmt.Sprintf("%s %s %s", a.Kind, a.PostingDate, a.Debits))
+	}
+	assert.Equal(t, []string{"post 2026-04-01 1190", "reverse 2026-05-01 1190", "post 2026-05-01 2380"}, shown)
+}
+
 // The list says what is open, and what of it has to be done.
 func TestClosingListSaysWhatIsOpen(t *testing.T) {
 	t.Parallel()

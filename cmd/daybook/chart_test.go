@@ -55,7 +55,10 @@ func TestChartKnowsTheSecrets(t *testing.T) {
 	for _, name := range names {
 		assert.True(t, refused(name[1]), name[1])
 	}
-	for _, name := range []string{"DAYBOOK_SECRETS_DIR", "DAYBOOK_SECRET_ORGS_ORDERS", "DAYBOOK_SLACK_URL", "DAYBOOK_FCM_URL"} {
+	for _, name := range []string{
+		"DAYBOOK_SECRETS_DIR", "DAYBOOK_SECRET_ORGS_ORDERS", "DAYBOOK_SLACK_URL", "DAYBOOK_FCM_URL", "DAYBOOK_PLAID_TOKEN_FUNCTION",
+		"DAYBOOK_TWILIO_API_KEY_SID",
+	} {
 		assert.False(t, refused(name), name)
 	}
 }

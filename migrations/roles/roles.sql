@@ -58,7 +58,7 @@ GRANT INSERT, UPDATE ON daybook.documents TO daybook_domain;
 -- An import is on record with its documents. Who undoes it removes documents that were never posted
 -- by a function that makes sure of that.
 GRANT INSERT (org_id, format, files, actor), UPDATE (ended_at, inserted, changed, unchanged) ON daybook.imports TO daybook_domain;
-GRANT INSERT, UPDATE (version, written_at) ON daybook.import_documents TO daybook_domain;
+GRANT INSERT, UPDATE (created, former, version, written_at) ON daybook.import_documents TO daybook_domain;
 GRANT UPDATE ON daybook.imports, daybook.import_documents TO daybook_operator, daybook_server;
 GRANT EXECUTE ON FUNCTION daybook.remove_unposted_document TO daybook_operator, daybook_server;
 -- Which documents belong together: people say so, and jobs of workers find it out.
