@@ -26,7 +26,7 @@ var ofTransaction = regexp.MustCompile(`SET\s+transaction_isolation`)
 // only look as if they left something.
 var may = map[string]string{
 	"migrations/migrations.go":                 "requires a direct connection",
-	"migrations/identity.go":                   "works in the session of migrations.go",
+	"migrations/locking.go":                    "works in the session of migrations.go",
 	"queue/events_listen.go":                   "requires a direct connection",
 	"internal/store/wake/waker.go":             "VerifyWorker requires a direct connection",
 	"internal/store/wake/lock.go":              "VerifyWorker requires a direct connection",

@@ -114,16 +114,17 @@ SELECT group_id, account_code, currency, debit_document, credit_document, debit_
 func ExchangeBooked(ctx context.Context, q store.Querier, org, adjustment string, until models.Date,
 ) (*big.Int, string, error) {
 	const stmt = `
-SELECT daybook.exchange_booked($1, $2, $3)::text, (
-           SELECT coalesce(max(substr(x.id, length($4) + 1)::numeric), 0) + 1
-             FROM (SELECT d.id FROM daybook.documents d WHERE d.org_id = $1 AND d.id > $4 AND d.id < $5
+SELECT daybook.exchange_booked(@org, @adjustment, @until)::text, (
+           SELECT coalesce(max(substr(x.id, length(@day) + 1)::numeric), 0) + 1
+             FROM (SELECT d.id FROM daybook.documents d WHERE d.org_id = @org AND d.id > @day AND d.id < @end
                     UNION ALL
-                   SELECT i.document_id FROM daybook.impacts i WHERE i.org_id = $1 AND i.document_id > $4 AND i.document_id < $5) x
-            WHERE substr(x.id, length($4) + 1) ~ '^[0-9]+$')::text`
+                   SELECT i.document_id FROM daybook.impacts i WHERE i.org_id = @org AND i.document_id > @day AND i.document_id < @end) x
+            WHERE substr(x.id, length(@day) + 1) ~ '^[0-9]+$')::text`
 	// "0" is the character behind "/".
 	day, end := "exchange:"+until.String()+"/", "exchange:"+until.String()+"0"
 	var text, number string
-	if err := q.QueryRow(ctx, stmt, org, adjustment, timeOf(until), day, end).Scan(&text, &number); err != nil {
+	args := pgx.NamedArgs{"org": org, "adjustment": adjustment, "until": timeOf(until), "day": day, "end": end}
+	if err := q.QueryRow(ctx, stmt, args).Scan(&text, &number); err != nil {
 		return nil, "", store.Wrap("read what is booked of exchange differences", err)
 	}
 	booked, err := WholeNumber(text)
