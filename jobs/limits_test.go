@@ -268,9 +268,12 @@ func TestLimitedJobsOfASequence(t *testing.T) {
 	b.work()
 	assert.Equal(t, []string{"three"}, order)
 	b.exec(`SELECT daybook.retry_job($1)`, one)
-	for range 3 {
+	for range 100 { // the engine checks beside this, so a round may find nothing to work
 		b.check()
 		b.work()
+		if len(order) == 3 {
+			break
+		}
 	}
 	assert.Equal(t, []string{"three", "one", "two"}, order)
 }
