@@ -439,6 +439,6 @@ func TestTasksRoleWithoutGrants(t *testing.T) {
 	require.NoError(t, err)
 	defer w.Close()
 	err = w.Run(context.WithoutCancel(t.Context()))
-	require.ErrorContains(t, err, "queues.grant_to_worker()")
+	require.ErrorContains(t, err, "daybook migrate up --roles")
 	assert.Contains(t, err.Error(), "42501")
 }
