@@ -109,7 +109,8 @@ check_packages() {
 
 check_installed() {
 	made packages
-	scripts/release/installed.sh "$work/daybook" "$work"/packages/*.deb
+	version=0.0.1-check package "$work/daybook" "$work/newer"
+	scripts/release/installed.sh "$work/daybook" "$work"/packages/*.deb "$work"/newer/*.deb
 }
 
 # Built again in another folder, with nothing in Go's cache: the same bytes.

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Installs a package on Debian under a systemd of its own, and starts what it installs: scripts/release/installed.sh DAYBOOK PACKAGE.deb
+# Installs a package on Debian under a systemd of its own, and does there what an operator does with it, from the first job to its removal:
+# scripts/release/installed.sh DAYBOOK PACKAGE.deb NEWER.deb
 #
 # The root file system is this machine's with a layer above it, so that nothing here changes; systemd is process 1 of a process namespace of its own. It needs
 # root, and a kernel with overlayfs and cgroup2. PostgreSQL and Temporal are those of `daybook dev`.
 set -euo pipefail
-program="$(realpath "$1")" package="$(realpath "$2")"
+program="$(realpath "$1")" package="$(realpath "$2")" newer="$(realpath "$3")"
 work="$(mktemp -d /var/tmp/daybook-installed-XXXXXX)"
 chmod 711 "$work"
 booted="" cgroup=""
@@ -95,8 +96,23 @@ failed() {
 }
 property() { inside systemctl show --value -p "$2" "$1"; }
 
+# install PACKAGE.deb
+install() { inside sh -c 'cat >/tmp/daybook.deb && dpkg -i /tmp/daybook.deb' <"$1"; }
+
+# job_is_done: one is enqueued, and worked by what runs.
+job_is_done() {
+	local job state
+	job="$(inside env DAYBOOK_DATABASE_URL="$database" daybook jobs enqueue cleanup --org acme --create --payload '{}' --json | sed -n 's/.*"id": *"\([^"]*\)".*/\1/p' | head -n 1)"
+	for ((i = 0; i < 120; i++)); do
+		state="$(DAYBOOK_DATABASE_URL="$database" "$program" jobs show "$job" --json | sed -n 's/.*"state": *"\([^"]*\)".*/\1/p' | head -n 1)"
+		if [ "$state" = completed ]; then return; fi
+		sleep 0.5
+	done
+	failed "the job is $state"
+}
+
 echo "install the package"
-cat "$package" | inside sh -c 'cat >/tmp/daybook.deb && dpkg -i /tmp/daybook.deb'
+install "$package"
 for settings in daybook.env serve.env; do
 	[ "$(inside stat -c '%a %U %G' "/etc/daybook/$settings")" = "640 root daybook" ] || failed "the mode of $settings"
 done
@@ -110,7 +126,7 @@ DAYBOOK_DATABASE_URL=$database
 TEMPORAL_ADDRESS=$temporal
 DAYBOOK_SERVE_FLAGS=--listen 127.0.0.1:0
 ENV
-inside systemctl start daybook-worker daybook-serve || failed "start"
+inside systemctl enable --now daybook-worker daybook-serve || failed "start"
 for unit in daybook-worker daybook-serve; do
 	[ "$(property $unit ActiveState)" = active ] || failed "$unit is not active"
 	[ "$(property $unit WatchdogUSec)" = 1min ] || failed "$unit has no watchdog"
@@ -120,13 +136,30 @@ for unit in daybook-worker daybook-serve; do
 done
 
 echo "a job is done"
-job="$(inside env DAYBOOK_DATABASE_URL="$database" daybook jobs enqueue cleanup --org acme --create --payload '{}' --json | sed -n 's/.*"id": *"\([^"]*\)".*/\1/p' | head -n 1)"
-for ((i = 0; i < 120; i++)); do
-	state="$(DAYBOOK_DATABASE_URL="$database" "$program" jobs show "$job" --json | sed -n 's/.*"state": *"\([^"]*\)".*/\1/p' | head -n 1)"
-	if [ "$state" = completed ]; then break; fi
-	sleep 0.5
+job_is_done
+
+echo "what an alert is made of"
+inside sh -c 'echo "DAYBOOK_WORKER_FLAGS=--metrics-listen 127.0.0.1:0" >>/etc/daybook/daybook.env && systemctl restart daybook-worker' || failed "restart"
+metrics="$(inside journalctl --no-pager -u daybook-worker | sed -n 's|.*\(http://127.0.0.1:[0-9]*/metrics\).*|\1|p' | tail -n 1)"
+for ((i = 0; i < 100; i++)); do
+	if curl -fsS "$metrics" | grep -q '^daybook_sampled_timestamp_seconds'; then break; fi
+	sleep 0.3
 done
-[ "$state" = completed ] || failed "the job is $state"
+curl -fsS "$metrics" | grep -q '^daybook_sampled_timestamp_seconds' || failed "no gauges at $metrics"
+inside test -s /usr/share/doc/daybook/prometheus/works.yml || failed "the rules are not there"
+
+echo "upgrade, and back"
+before="$(property daybook-worker MainPID)"
+for package in "$newer" "$package"; do
+	install "$package" | tee "$work/said"
+	grep -q 'what runs is still the version before' "$work/said" || failed "it does not say that nothing was restarted"
+	if grep -q 'Neither unit' "$work/said"; then failed "it says that the units do not start by themselves"; fi
+	[ "$(property daybook-worker MainPID)" = "$before" ] || failed "the worker was restarted"
+	if [ "$package" = "$newer" ]; then inside env DAYBOOK_DATABASE_URL="$database" daybook migrate up; fi
+	inside systemctl try-restart daybook-worker daybook-serve || failed "restart"
+	before="$(property daybook-worker MainPID)"
+	job_is_done
+done
 
 echo "what hangs is restarted"
 inside mkdir -p /run/systemd/system/daybook-serve.service.d
@@ -150,6 +183,8 @@ echo "remove and purge"
 inside dpkg -r daybook
 inside test ! -e /usr/bin/daybook || failed "the program is left"
 inside test -e /etc/daybook/daybook.env || failed "the settings are removed"
+install "$package" | grep -q 'Neither unit starts by itself' || failed "it does not say that nothing runs"
+inside dpkg -r daybook
 inside dpkg -P daybook
 inside test ! -e /etc/daybook -a ! -e /var/lib/daybook || failed "something is left"
-echo "installed, started, stopped, removed"
+echo "installed, upgraded, taken back, removed"
