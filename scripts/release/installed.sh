@@ -183,7 +183,8 @@ echo "remove and purge"
 inside dpkg -r daybook
 inside test ! -e /usr/bin/daybook || failed "the program is left"
 inside test -e /etc/daybook/daybook.env || failed "the settings are removed"
-install "$package" | grep -q 'Neither unit starts by itself' || failed "it does not say that nothing runs"
+install "$package" | tee "$work/said"
+grep -q 'Neither unit starts by itself' "$work/said" || failed "it does not say that nothing runs"
 inside dpkg -r daybook
 inside dpkg -P daybook
 inside test ! -e /etc/daybook -a ! -e /var/lib/daybook || failed "something is left"
