@@ -39,7 +39,7 @@ func openSite(t *testing.T, path string) *tab {
 func TestSiteIsSearched(t *testing.T) {
 	t.Parallel()
 	b := openSite(t, "index.html")
-	b.do(chromedp.SendKeys(chromedp.CSS("body"), "/"), chromedp.SendKeys(chromedp.CSS("#search input"), "SCHEMA_NEW"),
+	b.do(chromedp.KeyEvent("/"), chromedp.SendKeys(chromedp.CSS("#search input"), "SCHEMA_NEW"),
 		chromedp.WaitVisible(chromedp.CSS("#found a")))
 	assert.Contains(t, evaluate[string](b, `document.querySelector("#found a").innerText`), "SCHEMA_NEW")
 	_, err := chromedp.RunResponse(b.ctx, chromedp.SendKeys(chromedp.CSS("#search input"), kb.Enter))
