@@ -11,7 +11,7 @@ import (
 )
 
 // Daybook's tables, and those with a few rows, whatever there is to do.
-const ownTables = `SELECT oid::regclass::text FROM pg_class WHERE relkind = 'r' AND relnamespace::regnamespace::text IN ('daybook', 'queues')`
+const ownTables = `SELECT oid::regclass::text FROM pg_class WHERE relkind = 'r' AND ` + ofDaybook
 
 var smallTables = map[string]bool{"daybook.defaults": true, "daybook.fleets": true}
 
@@ -19,7 +19,7 @@ var smallTables = map[string]bool{"daybook.defaults": true, "daybook.fleets": tr
 // read none, as then the lock lasts for as long as that table is large.
 func inside(t *testing.T, conn *pgx.Conn, up string) []string {
 	t.Helper()
-	const files = `SELECT oid::regclass || ' ' || relfilenode FROM pg_class WHERE relkind = 'r' AND relnamespace::regnamespace::text IN ('daybook', 'queues')`
+	const files = `SELECT oid::regclass || ' ' || relfilenode FROM pg_class WHERE relkind = 'r' AND ` + ofDaybook
 	before, known := texts(t, conn, files), texts(t, conn, ownTables)
 	tx, err := conn.Begin(t.Context())
 	require.NoError(t, err)

@@ -155,25 +155,34 @@ ON CONFLICT (version) DO UPDATE SET sha256 = excluded.sha256, breaks = excluded.
 	}
 	// A run before may have ended between a migration and its note. What there was before that one is
 	// not known.
-	if applied := len(list) - len(missing); applied > 0 {
+	if applied := len(list) - len(missing); applied > 0 && list[applied-1].version >= Baseline {
 		if err := noteObjects(ctx, db, list[applied-1], "{}"); err != nil {
 			return err
 		}
 	}
 	for _, t := range missing {
-		had, err := listObjects(ctx, db)
-		if err != nil {
-			return err
-		}
-		if err := apply(ctx, db, p, t); err != nil {
-			return err
-		}
-		// An older program that starts before the rest is applied compares with this one.
-		if err := noteObjects(ctx, db, t, had); err != nil {
+		if err := applyAndNote(ctx, db, p, t); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// applyAndNote applies the next migration and notes what it leaves: an older program that starts
+// before the rest is applied compares with that. No program compares with what is older than the
+// baseline.
+func applyAndNote(ctx context.Context, db *sql.DB, p *goose.Provider, t text) error {
+	if t.version < Baseline {
+		return apply(ctx, db, p, t)
+	}
+	had, err := listObjects(ctx, db)
+	if err != nil {
+		return err
+	}
+	if err := apply(ctx, db, p, t); err != nil {
+		return err
+	}
+	return noteObjects(ctx, db, t, had)
 }
 
 // listObjects returns what the schema has, as PostgreSQL writes an array.
@@ -189,9 +198,6 @@ func listObjects(ctx context.Context, db *sql.DB) (objects string, err error) {
 // the one before it left and is there still, what was not there when it began (had), and what it
 // names, which a try before may have made. The rest is the application's, which may drop it.
 func noteObjects(ctx context.Context, db *sql.DB, t text, had string) error {
-	if t.version < Baseline {
-		return nil
-	}
 	const whole = `
 UPDATE daybook.schema_texts t
    SET objects = (SELECT array_agg(o.object ORDER BY o.object) FROM (` + objectsQuery + `) o
