@@ -247,13 +247,11 @@ func yearIsOpen(ctx context.Context, tx pgx.Tx, org string, j ledgerdb.KnownJour
 	if err != nil {
 		return err
 	}
-	for _, s := range closed[org] {
-		if !j.Date.Before(s.StartsOn) && !s.EndsOn.Before(j.Date) {
-			return store.Refuse(ErrPeriodClosed, fmt.Sprintf("the %s, on which the year-end close stands, is closed", j.Date),
-				"open its period, delete it, have it posted, and close the period again")
-		}
+	if ledgerdb.ClosedOn(closed[org], j.Date) == nil {
+		return nil
 	}
-	return nil
+	return store.Refuse(ErrPeriodClosed, fmt.Sprintf("the %s, on which the year-end close stands, is closed", j.Date),
+		"open its period, delete it, have it posted, and close the period again")
 }
 
 // JournalsOptions say which journals to list; the zero value lists the latest 100.

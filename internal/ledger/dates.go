@@ -7,13 +7,7 @@ import (
 
 // closedOn returns the closed span that a day lies in, or nil.
 func (o organization) closedOn(day models.Date) *ledgerdb.ClosedSpan {
-	for i := range o.closed {
-		s := &o.closed[i]
-		if !day.Before(s.StartsOn) && !s.EndsOn.Before(day) {
-			return s
-		}
-	}
-	return nil
+	return ledgerdb.ClosedOn(o.closed, day)
 }
 
 // firstOpenDay returns the first day from the given one on that is open. There is none where
@@ -30,22 +24,20 @@ func (o organization) firstOpenDay(day models.Date) (models.Date, error) {
 	return first, nil
 }
 
-// closesYear reports whether a document is a year-end close. It stands on the year's last day or
-// nowhere: on a later one it would move what the next year has earned and spent.
-func closesYear(d *models.Document) bool {
-	return d != nil && d.Content.Journal != nil && d.Content.Journal.YearEnd
-}
-
-// yearIsClosed is why a year-end close is neither posted nor reversed.
-func yearIsClosed(day models.Date) error {
+// checkYearEnd refuses a document that is a year-end close of a day that is closed. It stands on the
+// year's last day or nowhere: on a later one it would move what the next year has earned and spent.
+func (o organization) checkYearEnd(d *models.Document, day models.Date) error {
+	if d == nil || d.Content.Journal == nil || !d.Content.Journal.YearEnd || o.closedOn(day) == nil {
+		return nil
+	}
 	return models.Errorf(models.CodePeriodClosed,
 		"a year-end close stands on the year's last day, and the %s is closed: open its period (`daybook periods open`)", day)
 }
 
 // dayOf is the day on which a document is posted whose impact has a posting date.
 func (o organization) dayOf(d *models.Document, day models.Date) (models.Date, error) {
-	if closesYear(d) && o.closedOn(day) != nil {
-		return day, yearIsClosed(day)
+	if err := o.checkYearEnd(d, day); err != nil {
+		return day, err
 	}
 	return o.postingDate(day)
 }
@@ -53,8 +45,8 @@ func (o organization) dayOf(d *models.Document, day models.Date) (models.Date, e
 // reversalDay is the day on which is reversed what is posted of a document on a day; nil: the
 // document is not known any more.
 func (o organization) reversalDay(d *models.Document, day models.Date) (models.Date, error) {
-	if closesYear(d) && o.closedOn(day) != nil {
-		return day, yearIsClosed(day)
+	if err := o.checkYearEnd(d, day); err != nil {
+		return day, err
 	}
 	return o.firstOpenDay(day)
 }

@@ -277,7 +277,7 @@ func (c *chunk) post(i int, d *models.Document) {
 		return
 	}
 	hash := contentHash(impact)
-	restates := elsewhere == nil && last.Live() && last.TaxesReplaced && org.closedOn(last.PostingDate) != nil
+	restates := stands && elsewhere == nil && last.TaxesReplaced && org.closedOn(last.PostingDate) != nil
 	if stands && !restates && org.ruleSetVersion != nil && bytes.Equal(hash, last.ContentHash) {
 		c.confirmations = append(c.confirmations, models.Confirmation{
 			ImpactID: last.ID, DocumentVersion: d.AccountingReadyVersion, RuleSetVersion: *org.ruleSetVersion,

@@ -98,6 +98,17 @@ type ClosedSpan struct {
 	InPeriod bool
 }
 
+// ClosedOn returns the one of the closed spans that a day lies in, or nil.
+func ClosedOn(closed []ClosedSpan, day models.Date) *ClosedSpan {
+	for i := range closed {
+		s := &closed[i]
+		if !day.Before(s.StartsOn) && !s.EndsOn.Before(day) {
+			return s
+		}
+	}
+	return nil
+}
+
 // ClosedSpans reads the closed spans of organizations, each one's oldest first. Those without any
 // are missing.
 func ClosedSpans(ctx context.Context, tx pgx.Tx, orgs []string) (map[string][]ClosedSpan, error) {
