@@ -87,6 +87,31 @@ func TestAdjustmentsOfAClosedMonth(t *testing.T) {
 	require.ErrorIs(t, err, books.ErrPeriodNotFound)
 }
 
+// correcting returns how the document "a" is written with an amount and a day of a month and worked,
+// and what the list of a period shows, where closed days move what is posted to the first open one.
+func (b *bundle) correcting() (write func(net int64, month time.Month), list func(models.Period) []string) {
+	b.t.Helper()
+	ctx := b.t.Context()
+	require.NoError(b.t, second(books.AddPeriods(ctx, b.Pool, org, books.Month(2026, 3), books.Month(2026, 4), books.Month(2026, 5))))
+	require.NoError(b.t, second(books.SetClosedPeriodPolicy(ctx, b.Pool, org, models.PolicyFirstOpenDay)))
+	write = func(net int64, month time.Month) {
+		d := fixture.Invoice(org, "a", net)
+		d.IssueDate = models.NewDate(2026, month, 10)
+		fixture.Ready(b.t, b.Pool, d)
+		b.work()
+	}
+	list = func(of models.Period) (shown []string) {
+		b.t.Helper()
+		found, _, err := books.Adjustments(ctx, b.Pool, org, of, books.AdjustmentOptions{})
+		require.NoError(b.t, err)
+		for _, a := range found {
+			shown = append(shown, fmt.Sprintf("%s %s %s", a.Kind, a.PostingDate, a.Debits))
+		}
+		return shown
+	}
+	return write, list
+}
+
 // A correction that stays behind a reversal on a later day, as the month was opened again, belongs to
 // the month's list with that reversal, and so does what takes it back later.
 func TestAdjustmentsBehindAMovedReversal(t *testing.T) {
@@ -94,23 +119,7 @@ func TestAdjustmentsBehindAMovedReversal(t *testing.T) {
 	b := setup(t)
 	ctx := t.Context()
 	march, april := books.Month(2026, 3), books.Month(2026, 4)
-	require.NoError(t, second(books.AddPeriods(ctx, b.Pool, org, march, april, books.Month(2026, 5))))
-	require.NoError(t, second(books.SetClosedPeriodPolicy(ctx, b.Pool, org, models.PolicyFirstOpenDay)))
-	write := func(net int64, month time.Month) {
-		d := fixture.Invoice(org, "a", net)
-		d.IssueDate = models.NewDate(2026, month, 10)
-		fixture.Ready(t, b.Pool, d)
-		b.work()
-	}
-	list := func(of models.Period) (shown []string) {
-		t.Helper()
-		found, _, err := books.Adjustments(ctx, b.Pool, org, of, books.AdjustmentOptions{})
-		require.NoError(t, err)
-		for _, a := range found {
-			shown = append(shown, fmt.Sprintf("%s %s %s", a.Kind, a.PostingDate, a.Debits))
-		}
-		return shown
-	}
+	write, list := b.correcting()
 	write(1000, time.March)
 	require.NoError(t, second(books.ClosePeriod(ctx, b.Pool, org, march, books.CloseOptions{})))
 	write(2000, time.March)
@@ -137,26 +146,13 @@ func TestAdjustmentsOfALateDocument(t *testing.T) {
 	b := setup(t)
 	ctx := t.Context()
 	march, april := books.Month(2026, 3), books.Month(2026, 4)
-	require.NoError(t, second(books.AddPeriods(ctx, b.Pool, org, march, april, books.Month(2026, 5))))
-	require.NoError(t, second(books.SetClosedPeriodPolicy(ctx, b.Pool, org, models.PolicyFirstOpenDay)))
-	write := func(net int64) {
-		d := fixture.Invoice(org, "a", net)
-		d.IssueDate = models.NewDate(2026, 3, 10)
-		fixture.Ready(t, b.Pool, d)
-		b.work()
-	}
+	write, list := b.correcting()
 	require.NoError(t, second(books.ClosePeriod(ctx, b.Pool, org, march, books.CloseOptions{})))
-	write(1000)
+	write(1000, time.March)
 	require.NoError(t, second(books.ClosePeriod(ctx, b.Pool, org, april, books.CloseOptions{Force: true})))
 	require.NoError(t, second(books.OpenPeriod(ctx, b.Pool, org, march)))
-	write(2000)
-	found, _, err := books.Adjustments(ctx, b.Pool, org, march, books.AdjustmentOptions{})
-	require.NoError(t, err)
-	var shown []string
-	for _, a := range found {
-		shown = append(shown, fmt.Sprintf("%s %s %s", a.Kind, a.PostingDate, a.Debits))
-	}
-	assert.Equal(t, []string{"post 2026-04-01 1190", "reverse 2026-05-01 1190", "post 2026-05-01 2380"}, shown)
+	write(2000, time.March)
+	assert.Equal(t, []string{"post 2026-04-01 1190", "reverse 2026-05-01 1190", "post 2026-05-01 2380"}, list(march))
 }
 
 // The list says what is open, and what of it has to be done.
