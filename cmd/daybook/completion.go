@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/daybook-dev/daybook/cmd/daybook/cli"
+	"github.com/daybook-dev/daybook/internal/moving/archive"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/actions"
 	"github.com/daybook-dev/daybook/models"
@@ -18,7 +19,8 @@ import (
 // completionLimit bounds what the database is asked for while a person waits for the Tab key.
 const completionLimit = time.Second
 
-// flagValues are the values of flags that have the same few in every command.
+// flagValues are the values of flags that have the same few in every command, but for those of
+// valuesOf.
 func flagValues() map[string][]string {
 	return map[string][]string{
 		"direction": {string(models.DirectionOut), string(models.DirectionIn)},
@@ -33,6 +35,17 @@ func flagValues() map[string][]string {
 		"priority":  {"high", "normal", "low"},
 		"via":       words(actions.Vias()),
 	}
+}
+
+// valuesOf are the values of a flag of a command; nil: it takes others than a few.
+func valuesOf(command, flag string) []string {
+	switch {
+	case flag == "format" && strings.HasPrefix(command, "daybook statement"):
+		return []string{"table", "csv", "json", "pdf"}
+	case flag == "kind" && strings.HasPrefix(command, "daybook archive"):
+		return words([]archive.Kind{archive.Jobs, archive.Attempts})
+	}
+	return flagValues()[flag]
 }
 
 func words[T ~string](list []T) []string {
@@ -74,7 +87,7 @@ func completeFlags(a *cli.App, command *cobra.Command) {
 
 // completionOf returns what completes a flag; nil: nothing but what the shell does by itself.
 func completionOf(a *cli.App, command *cobra.Command, flag string) cobra.CompletionFunc {
-	switch values := flagValues()[flag]; {
+	switch values := valuesOf(command.CommandPath(), flag); {
 	case values != nil:
 		return cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)
 	case flag == "state" && strings.HasPrefix(command.CommandPath(), "daybook tasks"):

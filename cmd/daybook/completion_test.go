@@ -25,6 +25,8 @@ func TestShellsComplete(t *testing.T) {
 		"workflow pause j":                  {"jobs"},
 		"jobs enqueue webhook --priority h": {"high"},
 		"export --format be":                {"beancount"},
+		"statement income --format p":       {"pdf"},
+		"archive move --kind a":             {"attempts"},
 	} {
 		t.Run(asked, func(t *testing.T) {
 			t.Parallel()
