@@ -5,13 +5,13 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/internal/dev/pages"
 	"github.com/daybook-dev/daybook/internal/payload"
 )
 
@@ -20,6 +20,14 @@ func page(t *testing.T) string {
 	b, err := os.ReadFile("../docs/job-types.md")
 	require.NoError(t, err)
 	return string(b)
+}
+
+func blocks(t *testing.T, language string) []pages.Block {
+	t.Helper()
+	all, err := pages.Of("docs/job-types.md", language)
+	require.NoError(t, err)
+	require.NotEmpty(t, all)
+	return all
 }
 
 func TestDocsNameEverything(t *testing.T) {
@@ -98,9 +106,8 @@ func TestDocsExamples(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.exec(`CREATE SCHEMA app; CREATE TABLE app.totals (org_id text, day date, amount bigint)`)
-	blocks := regexp.MustCompile("(?s)```sql\n(.*?)```").FindAllStringSubmatch(page(t), -1)
-	for _, block := range blocks {
-		b.exec(block[1])
+	for _, block := range blocks(t, "sql") {
+		b.exec(block.Text)
 	}
 	for name, p := range map[string]any{
 		"webhook": Webhook{}, "email": Email{}, "report": Report{}, "cleanup": Cleanup{}, "db_function": DBFunction{},
@@ -122,23 +129,20 @@ func TestDocsExamples(t *testing.T) {
 // TestFilesOfFunctions reads the files of functions that the page shows, and the request of one.
 func TestFilesOfFunctions(t *testing.T) {
 	t.Parallel()
-	blocks := func(language string) [][]string {
-		return regexp.MustCompile("(?s)```"+language+"\n(.*?)```").FindAllStringSubmatch(page(t), -1)
-	}
-	files, requests := blocks("yaml"), blocks("json")
+	files, requests := blocks(t, "yaml"), blocks(t, "json")
 	require.Len(t, files, 2)
 	for _, file := range files {
 		path := filepath.Join(t.TempDir(), "functions.yaml")
-		require.NoError(t, os.WriteFile(path, []byte(file[1]), 0o600))
+		require.NoError(t, os.WriteFile(path, []byte(file.Text), 0o600))
 		entries, err := functionEntries(path)
-		require.NoError(t, err, file[1])
+		require.NoError(t, err, file.Text)
 		for _, e := range entries {
 			_, err := e.policy("growth")
-			assert.NoError(t, err, file[1])
+			assert.NoError(t, err, file.Text)
 		}
 	}
 	require.Len(t, requests, 1)
-	decoder := json.NewDecoder(strings.NewReader(requests[0][1]))
+	decoder := json.NewDecoder(strings.NewReader(requests[0].Text))
 	decoder.DisallowUnknownFields()
-	require.NoError(t, decoder.Decode(&FunctionRequest{}), requests[0][1])
+	require.NoError(t, decoder.Decode(&FunctionRequest{}), requests[0].Text)
 }

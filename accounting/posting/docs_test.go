@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daybook-dev/daybook/accounting/posting"
+	"github.com/daybook-dev/daybook/internal/dev/pages"
 	"github.com/daybook-dev/daybook/models"
 )
 
@@ -74,12 +75,11 @@ func TestDocumentationExamples(t *testing.T) {
 // TestRulesOfOpenItems compiles the rules that docs/open-items.md shows of a rule set.
 func TestRulesOfOpenItems(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../docs/open-items.md")
+	blocks, err := pages.Of("docs/open-items.md", "yaml")
 	require.NoError(t, err)
-	blocks := regexp.MustCompile("(?ms)^```yaml\n(.*?)```").FindAllSubmatch(page, -1)
 	require.NotEmpty(t, blocks)
 	for _, block := range blocks {
-		_, err := posting.Compile(append([]byte("ruleset: shop\n"), block[1]...))
-		require.NoError(t, err, "%s", block[1])
+		_, err := posting.Compile([]byte("ruleset: shop\n" + block.Text))
+		require.NoError(t, err, block.Text)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"os"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -19,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/daybook-dev/daybook/internal/dev/pages"
 	"github.com/daybook-dev/daybook/internal/dev/pgtest"
 )
 
@@ -38,12 +38,10 @@ type moved struct {
 
 func setup(t *testing.T, page string, schema ...string) *moved {
 	t.Helper()
-	text, err := os.ReadFile("../../docs/" + page)
+	blocks, err := pages.Of("docs/"+page, "sql")
 	require.NoError(t, err)
-	_, rest, found := strings.Cut(string(text), "```sql\nWITH taken")
-	require.True(t, found, page)
-	statement, _, _ := strings.Cut(rest, "```")
-	m := &moved{DB: pgtest.New(t), t: t, statement: "WITH taken" + statement}
+	require.Len(t, blocks, 1)
+	m := &moved{DB: pgtest.New(t), t: t, statement: blocks[0].Text}
 	config, err := pgxpool.ParseConfig(m.URL)
 	require.NoError(t, err)
 	config.ConnConfig.RuntimeParams["search_path"] = "public"

@@ -3,25 +3,26 @@ package main
 import (
 	"encoding/json"
 	"os"
-	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/internal/dev/pages"
 	"github.com/daybook-dev/daybook/internal/dev/pgtest/fixture"
 )
 
 // legacy makes the legacy tables in public, with a completed, an open and a failed row of the
 // organization acme, and the documented view.
-func (b *bundle) legacy(page string) {
+func (b *bundle) legacy() {
 	b.t.Helper()
 	tables, err := os.ReadFile("../../internal/moving/adopt/testdata/legacy.sql")
 	require.NoError(b.t, err)
-	view := regexp.MustCompile(`(?s)    CREATE VIEW public\.legacy_entries.*?;`).FindString(page)
-	require.NotEmpty(b.t, view)
-	_, err = b.Pool.Exec(b.t.Context(), `BEGIN; SET LOCAL search_path = public;`+string(tables)+view+`
+	views, err := pages.Of("docs/adopting.md", "sql")
+	require.NoError(b.t, err)
+	require.Len(b.t, views, 1)
+	_, err = b.Pool.Exec(b.t.Context(), `BEGIN; SET LOCAL search_path = public;`+string(tables)+views[0].Text+`
 INSERT INTO organization VALUES ('acme', 'Acme');
 INSERT INTO documents (id, org_id, net, accounting_ready_at, accounting_ready_version) SELECT 'doc-' || i, 'acme', 1000, now(), 1 FROM generate_series(1, 3) i;
 INSERT INTO accounting_work_queue (id, updated_at, org_id, document_id, version_hint, state, run_count, last_error)
@@ -37,12 +38,14 @@ func TestAdoptingAsDocumented(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.sample("acme")
-	text, err := os.ReadFile("../../docs/adopting.md")
+	b.legacy()
+	commands, err := pages.Commands("daybook")
 	require.NoError(t, err)
-	b.legacy(string(text))
 	var outs []string
-	for _, line := range regexp.MustCompile(`(?m)^    daybook (adopt accounting-queue .*)$`).FindAllStringSubmatch(string(text), -1) {
-		outs = append(outs, b.ok(strings.Fields(line[1])...))
+	for _, c := range commands {
+		if c.Page == "docs/adopting.md" && c.Whole && c.Words[1] == "adopt" {
+			outs = append(outs, b.ok(c.Words[1:]...))
+		}
 	}
 	require.Len(t, outs, 5, "look, apply, verify, forward, undo")
 	assert.Contains(t, outs[0], "Nothing was changed. --apply would adopt 3 rows.")
@@ -63,9 +66,7 @@ func TestPostedElsewhereIsShown(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.sample("acme")
-	text, err := os.ReadFile("../../docs/adopting.md")
-	require.NoError(t, err)
-	b.legacy(string(text))
+	b.legacy()
 	b.ok("adopt", "accounting-queue", "--entries", "public.legacy_entries", "--apply")
 	assert.Contains(t, b.ok("explain", "acme", "doc-1"), "version 1 is posted by public.accounting_work_queue")
 	var shown struct {

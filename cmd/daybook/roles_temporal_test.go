@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -283,14 +282,12 @@ func TestTheOwnersCommands(t *testing.T) {
 	first := own.run("", "migrate", "status")
 	assert.Equal(t, failure.ExitSchema, first.exit, first.err)
 	assert.Contains(t, first.out, "no")
-	page, err := os.ReadFile("../../docs/adopting.md")
-	require.NoError(t, err)
 	dir := t.TempDir()
 	for _, path := range ownersPaths(dir) {
 		done := own.run("", path.args...)
 		assert.Zero(t, done.exit, "daybook %s: %s", strings.Join(path.args, " "), done.err)
 		if path.args[0] == "migrate" && path.args[1] == "up" {
-			(&bundle{&pgtest.DB{Database: &testdb.Database{Pool: own.pool}}, t}).legacy(string(page))
+			(&bundle{&pgtest.DB{Database: &testdb.Database{Pool: own.pool}}, t}).legacy()
 			_, err := own.pool.Exec(t.Context(),
 				`CREATE TABLE public.async_operations (id uuid PRIMARY KEY, operation_type text NOT NULL, payload jsonb NOT NULL, status text NOT NULL, last_error text)`)
 			require.NoError(t, err)

@@ -5,7 +5,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -15,32 +14,20 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/daybook-dev/daybook/internal/dev/devstack/temporaltest"
+	"github.com/daybook-dev/daybook/internal/dev/pages"
 	"github.com/daybook-dev/daybook/internal/dev/pgtest/fixture"
 	"github.com/daybook-dev/daybook/workflows"
 )
 
-// walkthrough returns the blocks of code in "A supervisor in ten minutes" of docs/tasks.md, each
-// after its language.
-func walkthrough(t *testing.T) (blocks [][2]string) {
-	t.Helper()
-	page, err := os.ReadFile("../../docs/tasks.md")
-	require.NoError(t, err)
-	_, section, found := strings.Cut(string(page), "## A supervisor in ten minutes\n")
-	require.True(t, found)
-	section, _, _ = strings.Cut(section, "\n## ")
-	for _, m := range regexp.MustCompile("(?s)```([a-z]+)\n(.*?)```").FindAllStringSubmatch(section, -1) {
-		blocks = append(blocks, [2]string{m[1], m[2]})
-	}
-	return blocks
-}
-
 // command runs a line of a terminal in a folder.
-func (b *bundle) command(dir, line string) {
+func (b *bundle) command(dir string, words []string) {
 	b.t.Helper()
-	words := strings.Fields(strings.ReplaceAll(line, `"$DAYBOOK_DATABASE_URL"`, b.URL))
 	for i, word := range words {
 		if strings.HasPrefix(word, "migrations") {
 			words[i] = filepath.Join(dir, word)
+		}
+		if word == "$DAYBOOK_DATABASE_URL" {
+			words[i] = b.URL
 		}
 	}
 	switch words[0] {
@@ -49,7 +36,7 @@ func (b *bundle) command(dir, line string) {
 	case "psql":
 		b.psql(words)
 	default:
-		b.t.Fatalf("the test does not know how to run %q", line)
+		b.t.Fatalf("the test does not know how to run %q", words)
 	}
 }
 
@@ -75,21 +62,27 @@ func TestWalkthrough(t *testing.T) {
 	b := setup(t)
 	b.workTasks()
 	dir := t.TempDir()
-	blocks := walkthrough(t)
-	require.Len(t, blocks, 5)
+	blocks, err := pages.Of("docs/tasks.md", "")
+	require.NoError(t, err)
+	done := 0
 	for _, block := range blocks {
-		if strings.Contains(block[1], "SELECT account_id, closed_at") {
-			b.awaitClosed()
-		}
-		if block[0] == "sql" {
-			_, err := b.Pool.Exec(t.Context(), block[1])
-			require.NoError(t, err, block[1])
+		if block.Section != "A supervisor in ten minutes" {
 			continue
 		}
-		for line := range strings.Lines(block[1]) {
-			b.command(dir, line)
+		done++
+		if strings.Contains(block.Text, "SELECT account_id, closed_at") {
+			b.awaitClosed()
+		}
+		if block.Language == "sql" {
+			_, err := b.Pool.Exec(t.Context(), block.Text)
+			require.NoError(t, err, block.Text)
+			continue
+		}
+		for line := range strings.Lines(block.Text) {
+			b.command(dir, pages.Words(line))
 		}
 	}
+	assert.Equal(t, 5, done)
 	assert.Equal(t, 1, fixture.Count(t, b.Pool, `SELECT count(*) FROM shop.close_trial_attempt_succeeded`))
 	assert.Equal(t, 1, fixture.Count(t, b.Pool, `SELECT count(*) FROM queues.open_tasks WHERE state = 'waiting'`),
 		"the supervisor looks once more")

@@ -139,9 +139,7 @@ func (b *bundle) books(dir string) {
 		"daybook organizations source daybook --org acme", "daybook organizations cap --org beta --max-in-flight 5",
 		"daybook organizations rate --org beta --rate 1000", "daybook accounting enqueue acme later --version 1 --ready-at 2999-01-01T00:00:00Z",
 		"daybook accounting enqueue acme unwanted --version 1", "daybook accounting cancel acme unwanted")
-	page, err := os.ReadFile("../../docs/adopting.md")
-	require.NoError(b.t, err)
-	b.legacy(string(page))
+	b.legacy()
 	b.do("daybook adopt accounting-queue --entries public.legacy_entries --apply")
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daybook-dev/daybook/daybooktest"
+	"github.com/daybook-dev/daybook/internal/dev/pages"
 	"github.com/daybook-dev/daybook/queue"
 )
 
@@ -407,19 +408,17 @@ func TestExampleWorkers(t *testing.T) {
 // TestWorkersOfThePage runs the workers that docs/language-workers.md begins with.
 func TestWorkersOfThePage(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../docs/language-workers.md")
-	require.NoError(t, err)
 	for language, file := range map[string]struct{ name, before, library string }{
 		"python": {"worker.py", "write = lambda payload: 'Dear ' + payload['email']\n", ""},
 		"ts":     {"worker.mjs", "const write = (payload) => 'Dear ' + payload.email;\n", "daybook-client/worker"},
 	} {
 		t.Run(language, func(t *testing.T) {
 			t.Parallel()
-			_, code, there := strings.Cut(string(page), "\n```"+language+"\n")
-			require.True(t, there)
-			code, _, _ = strings.Cut(code, "```")
+			blocks, err := pages.Of("docs/language-workers.md", language)
+			require.NoError(t, err)
+			require.Len(t, blocks, 1)
 			c := &conformance{DB: daybooktest.New(t), t: t, env: pythonPath()}
-			code = file.before + strings.ReplaceAll(code, "postgresql://…", c.URL)
+			code := file.before + strings.ReplaceAll(blocks[0].Text, "postgresql://…", c.URL)
 			path := filepath.Join(t.TempDir(), file.name)
 			if file.library == "" {
 				c.command = []string{python(t, "psycopg"), path}
@@ -429,7 +428,7 @@ func TestWorkersOfThePage(t *testing.T) {
 			}
 			require.NoError(t, os.WriteFile(path, []byte(code), 0o600))
 			daybooktest.AddOrganization(t, c.Pool, daybooktest.Organization{ID: "acme"})
-			_, err := c.Pool.Exec(t.Context(), `CREATE TABLE public.greeted (email text)`)
+			_, err = c.Pool.Exec(t.Context(), `CREATE TABLE public.greeted (email text)`)
 			require.NoError(t, err)
 			job := c.enqueue("welcome", `{"email": "ada@example.com"}`, queue.JobOptions{})
 			worker := c.start()

@@ -3,8 +3,6 @@ package welcome_test
 import (
 	"context"
 	"errors"
-	"os"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +12,7 @@ import (
 
 	"github.com/daybook-dev/daybook/daybooktest/queuetest"
 	"github.com/daybook-dev/daybook/examples/welcome"
+	"github.com/daybook-dev/daybook/internal/dev/pages"
 	"github.com/daybook-dev/daybook/internal/dev/pgtest"
 	"github.com/daybook-dev/daybook/internal/dev/pgtest/fixture"
 	"github.com/daybook-dev/daybook/jobs"
@@ -92,27 +91,16 @@ func TestVisits(t *testing.T) {
 	assert.Equal(t, 1000, fixture.Count(t, db.Pool, `SELECT visits FROM users`))
 }
 
-// page returns the statements of docs/jobs.md.
-func page(t *testing.T) []string {
-	t.Helper()
-	text, err := os.ReadFile("../../docs/jobs.md")
-	require.NoError(t, err)
-	var blocks []string
-	for _, m := range regexp.MustCompile("(?s)```sql\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
-		blocks = append(blocks, m[1])
-	}
-	return blocks
-}
-
 // TestPageOfCTEs runs the page's statements: one CTE is read from, the other is not.
 func TestPageOfCTEs(t *testing.T) {
 	t.Parallel()
 	db, _, registry := setup(t)
-	blocks := page(t)
+	blocks, err := pages.Of("docs/jobs.md", "sql")
+	require.NoError(t, err)
 	require.Len(t, blocks, 2)
-	read, unread := blocks[0], blocks[1]
+	read, unread := blocks[0].Text, blocks[1].Text
 
-	_, err := db.Pool.Exec(t.Context(), unread)
+	_, err = db.Pool.Exec(t.Context(), unread)
 	require.NoError(t, err)
 	assert.Equal(t, 1, fixture.Count(t, db.Pool, `SELECT count(*) FROM users`))
 	queuetest.RequireJobNotEnqueued[queue.RawPayload](t, db.Pool)

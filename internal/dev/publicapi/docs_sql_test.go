@@ -3,10 +3,8 @@ package publicapi_test
 import (
 	"context"
 	"errors"
-	"fmt"
-	"os"
-	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/internal/dev/pages"
 	"github.com/daybook-dev/daybook/internal/dev/pgtest"
 )
 
@@ -28,19 +27,21 @@ CREATE SCHEMA comms`
 
 // runElsewhere are beginnings of pieces that other tests run with all that they need.
 var runElsewhere = map[string]*regexp.Regexp{
-	"job-types.md":            regexp.MustCompile(``),             // handlers: TestDocsExamples
-	"jobs.md":                 regexp.MustCompile(`^WITH signed`), // examples/welcome: TestPageOfCTEs
-	"tasks.md":                regexp.MustCompile(`shop\.`),       // cmd/daybook: TestWalkthrough
-	"from-river.md":           regexp.MustCompile(`^WITH taken`),  // bench/moving
-	"from-pg-boss.md":         regexp.MustCompile(`^WITH taken`),  // the same
-	"from-graphile-worker.md": regexp.MustCompile(`^WITH taken`),  // the same
+	"docs/adopting.md":             regexp.MustCompile(`^CREATE VIEW`),               // cmd/daybook: TestAdoptingAsDocumented
+	"docs/job-types.md":            regexp.MustCompile(``),                           // handlers: TestDocsExamples
+	"docs/jobs.md":                 regexp.MustCompile(`^WITH signed`),               // examples/welcome: TestPageOfCTEs
+	"docs/tasks.md":                regexp.MustCompile(`shop\.`),                     // cmd/daybook: TestWalkthrough
+	"docs/runbook.md":              regexp.MustCompile(`^(SET session|DELETE FROM)`), // cmd/daybook: TestDumpsOfThePages
+	"docs/from-river.md":           regexp.MustCompile(`^WITH taken`),                // bench/moving
+	"docs/from-pg-boss.md":         regexp.MustCompile(`^WITH taken`),                // the same
+	"docs/from-graphile-worker.md": regexp.MustCompile(`^WITH taken`),                // the same
 }
 
 var (
-	// pieceOfSQL is a block, what psql is given, or a span of code that asks Daybook or PostgreSQL.
-	pieceOfSQL = regexp.MustCompile("(?s)\n```sql\n(.*?)```|\\bpsql [^\n]* -c \"([^\"\n]*)\"|`((?:SELECT|INSERT INTO|UPDATE) [^`…]*\\b(?:daybook\\.|queues\\.|pg_)[^`…]+)`")
-	comment    = regexp.MustCompile(`(?m)--.*$`)
-	leftOut    = regexp.MustCompile(`\$\$ … \$\$`)
+	// asked is a span of code that asks Daybook or PostgreSQL.
+	asked   = regexp.MustCompile(`^(?:SELECT|INSERT INTO|UPDATE) [^…]*\b(?:daybook\.|queues\.|pg_)[^…]+$`)
+	comment = regexp.MustCompile(`(?m)--.*$`)
+	leftOut = regexp.MustCompile(`\$\$ … \$\$`)
 	// statement is one, with the bodies of functions in it.
 	statement = regexp.MustCompile(`(?s)(?:\$\$.*?\$\$|[^;])+?(?:;|\z)`)
 	// query is a statement that PostgreSQL checks without running it.
@@ -53,31 +54,50 @@ var (
 // arguments, tables and columns of queries, and other statements by running them.
 func TestSQLOfThePages(t *testing.T) {
 	t.Parallel()
-	pages, err := filepath.Glob("../../../docs/*.md")
-	require.NoError(t, err)
 	db := pgtest.New(t)
-	pieces := 0
-	for _, page := range append(pages, "../../../README.md") {
-		text, err := os.ReadFile(page)
-		require.NoError(t, err)
+	all := piecesOfSQL(t)
+	checked := 0
+	for page, pieces := range all {
 		tx, err := db.Pool.Begin(t.Context())
 		require.NoError(t, err)
 		_, err = tx.Exec(t.Context(), tablesAround)
 		require.NoError(t, err)
-		for _, m := range pieceOfSQL.FindAllSubmatchIndex(text, -1) {
-			piece := string(text[max(m[2], m[4], m[6]):max(m[3], m[5], m[7])])
-			if elsewhere := runElsewhere[filepath.Base(page)]; elsewhere != nil && elsewhere.MatchString(piece) {
+		for _, piece := range pieces {
+			if elsewhere := runElsewhere[page]; elsewhere != nil && elsewhere.MatchString(piece.Text) {
 				continue
 			}
-			pieces++
-			where := fmt.Sprintf("%s:%d", filepath.Base(page), 1+strings.Count(string(text[:m[0]+1]), "\n"))
-			for _, statement := range statements(piece) {
-				assert.NoError(t, accepts(t.Context(), tx, statement), "%s: %s", where, statement)
+			checked++
+			for _, statement := range statements(piece.Text) {
+				assert.NoError(t, accepts(t.Context(), tx, statement), "%s:%d: %s", page, piece.Line, statement)
 			}
 		}
 		require.NoError(t, tx.Rollback(t.Context()))
 	}
-	assert.Greater(t, pieces, 15)
+	assert.Greater(t, checked, 30)
+}
+
+// piecesOfSQL returns the blocks of each page, what psql is given, and the spans that ask something.
+func piecesOfSQL(t *testing.T) map[string][]pages.Block {
+	t.Helper()
+	found := map[string][]pages.Block{}
+	blocks, err := pages.Of("", "sql")
+	require.NoError(t, err)
+	commands, err := pages.Commands("psql")
+	require.NoError(t, err)
+	for _, c := range commands {
+		for i, word := range c.Words[1:] {
+			if c.Words[i] == "-c" {
+				blocks = append(blocks, pages.Block{Page: c.Page, Line: c.Line, Text: word})
+			}
+		}
+	}
+	spans, err := pages.Spans()
+	require.NoError(t, err)
+	spans = slices.DeleteFunc(spans, func(b pages.Block) bool { return !asked.MatchString(b.Text) })
+	for _, b := range slices.Concat(blocks, spans) {
+		found[b.Page] = append(found[b.Page], b)
+	}
+	return found
 }
 
 // statements returns those of a piece. What a function's body leaves out is written as "…".

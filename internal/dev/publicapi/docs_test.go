@@ -2,7 +2,6 @@ package publicapi_test
 
 import (
 	"errors"
-	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -16,6 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/internal/dev/pages"
 	"github.com/daybook-dev/daybook/internal/dev/publicapi"
 )
 
@@ -121,27 +121,25 @@ var (
 // docs/jobs.md shows of examples/welcome.
 func TestGoOfThePages(t *testing.T) {
 	t.Parallel()
-	pages, err := filepath.Glob("../../../docs/*.md")
+	blocks, err := pages.Of("", "go")
 	require.NoError(t, err)
 	_, from, err := publicapi.Importer(t.Context(), "../../..")
 	require.NoError(t, err)
 	example := welcome(t)
 	pieces, shown := 0, 0
-	for _, page := range append(pages, "../../../README.md") {
-		text, err := os.ReadFile(page)
-		require.NoError(t, err)
-		before := around
-		for _, m := range regexp.MustCompile("(?s)\n```go\n(.*?)```").FindAllSubmatchIndex(text, -1) {
-			if strings.Contains(example, string(text[m[2]:m[3]])) {
-				shown++
-				continue
-			}
-			pieces++
-			where := fmt.Sprintf("%s:%d", filepath.Base(page), 2+strings.Count(string(text[:m[0]]), "\n"))
-			declared, statements := split(string(text[m[2]:m[3]]))
-			before += declared
-			assert.Empty(t, wrong(from, before+"func _() error {\n"+statements+"\nreturn nil\n}\n"), where)
+	page, before := "", ""
+	for _, b := range blocks {
+		if strings.Contains(example, b.Text) {
+			shown++
+			continue
 		}
+		pieces++
+		if b.Page != page {
+			page, before = b.Page, around
+		}
+		declared, statements := split(b.Text)
+		before += declared
+		assert.Empty(t, wrong(from, before+"func _() error {\n"+statements+"\nreturn nil\n}\n"), "%s:%d", b.Page, b.Line)
 	}
 	assert.Greater(t, pieces, 20)
 	assert.Greater(t, shown, 5)

@@ -3,7 +3,6 @@ package importer_test
 import (
 	"errors"
 	"os"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -11,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/internal/dev/pages"
 	"github.com/daybook-dev/daybook/internal/moving/importer"
 )
 
@@ -121,13 +121,13 @@ func TestParseMappingReportsAllProblems(t *testing.T) {
 // TestDocumentationOfCSV imports the example that docs/import.md shows.
 func TestDocumentationOfCSV(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../../docs/import.md")
-	require.NoError(t, err)
-	_, section, ok := strings.Cut(string(page), "## CSV")
-	require.True(t, ok)
 	blocks := func(language string) (texts []string) {
-		for _, m := range regexp.MustCompile("(?s)```"+language+"\n(.*?)```").FindAllStringSubmatch(section, -1) {
-			texts = append(texts, m[1])
+		all, err := pages.Of("docs/import.md", language)
+		require.NoError(t, err)
+		for _, b := range all {
+			if b.Section == "CSV" {
+				texts = append(texts, b.Text)
+			}
 		}
 		return texts
 	}

@@ -2,8 +2,6 @@ package importer_test
 
 import (
 	"errors"
-	"os"
-	"regexp"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -12,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/internal/dev/pages"
 	"github.com/daybook-dev/daybook/internal/moving/importer"
 	"github.com/daybook-dev/daybook/models"
 )
@@ -112,14 +111,13 @@ func TestNDJSONReaderFails(t *testing.T) {
 // TestDocumentationExample reads the example that docs/import.md shows.
 func TestDocumentationExample(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../../docs/import.md")
+	blocks, err := pages.Of("docs/import.md", "json")
 	require.NoError(t, err)
-	blocks := regexp.MustCompile("(?s)```json\n(.*?)```").FindAllStringSubmatch(string(page), -1)
 	require.NotEmpty(t, blocks)
 	for _, b := range blocks {
-		results := read(strings.ReplaceAll(b[1], "\n", " "))
+		results := read(strings.ReplaceAll(b.Text, "\n", " "))
 		require.Len(t, results, 1)
-		require.NoError(t, results[0].err, b[1])
+		require.NoError(t, results[0].err, b.Text)
 		c := results[0].doc.Content
 		if results[0].doc.Type == models.DocumentInvoice {
 			assert.Equal(t, c.Payable+c.Prepaid, sum(c)+c.Rounding)
