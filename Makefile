@@ -136,6 +136,7 @@ sqlc-check: $(SQLC) ## fail when examples/sqlc/db is not what sqlc makes of the 
 test-alerts: ## check the Prometheus rules of deploy/, and that each alert fires and clears
 	scripts/prometheus.sh promtool check rules $(wildcard deploy/prometheus/*.yml)
 	scripts/prometheus.sh promtool check config deploy/compose/prometheus.yml
+	awk '/^```/ { on = $$0 == "```yaml"; next } on' docs/metrics.md | scripts/prometheus.sh promtool check config /dev/stdin
 	scripts/prometheus.sh promtool test rules $(wildcard deploy/prometheus/tests/*.yml)
 
 CHART := deploy/helm/daybook

@@ -1,12 +1,14 @@
 package tasks_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/internal/dev/pages"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/tasks"
 )
@@ -41,7 +43,8 @@ func TestFunctionGetsTheWholePayload(t *testing.T) {
 // stays, and what is recorded is what the answer says.
 func TestAnswers(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct{ answer, recorded, logged string }{
+	type answered struct{ answer, recorded, logged string }
+	cases := map[string]answered{
 		"status":  {`{"status": "succeeded", "payload": {}}`, "", ""},
 		"success": {`{"success": true}`, "", ""},
 		"success with empty texts": {
@@ -92,7 +95,14 @@ func TestAnswers(t *testing.T) {
 			`{"success": "yes"}`,
 			`HANDLER_ERROR: app.supervise: it returned a success that is neither true nor false`, "neither true",
 		},
-	} {
+	}
+	blocks, err := pages.Of("docs/tasks.md", "json")
+	require.NoError(t, err)
+	require.Len(t, blocks, 1)
+	for line := range strings.Lines(blocks[0].Text) {
+		cases["of the page: "+line] = answered{line, "", ""}
+	}
+	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := setup(t)

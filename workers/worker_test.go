@@ -1,11 +1,14 @@
 package workers_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"log/slog"
 	"os"
 	"os/exec"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +21,7 @@ import (
 
 	"github.com/daybook-dev/daybook/internal/dev/devstack"
 	"github.com/daybook-dev/daybook/internal/dev/devstack/temporaltest"
+	"github.com/daybook-dev/daybook/internal/dev/pages"
 	"github.com/daybook-dev/daybook/internal/dev/pgtest"
 	"github.com/daybook-dev/daybook/internal/dev/pgtest/fixture"
 	"github.com/daybook-dev/daybook/models"
@@ -209,6 +213,37 @@ func TestSeedCommand(t *testing.T) {
 	err := b.client.GetWorkflow(t.Context(), "accounting-queue-worker-production", "").Get(t.Context(), nil)
 	require.ErrorContains(t, err, "canceled")
 	assert.Zero(t, b.states()[models.JobLeased])
+}
+
+// TestTemporalCommandsOfThePages does to a run what the pages do by the Temporal CLI, in their order;
+// of commands that they only name, the CLI knows the help.
+func TestTemporalCommandsOfThePages(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.start(workers.AccountingOptions{})
+	commands, err := pages.Commands("temporal")
+	require.NoError(t, err)
+	slices.SortStableFunc(commands, func(x, y pages.Command) int { // what is typed comes before what is asked
+		return cmp.Compare(strconv.FormatBool(y.Whole), strconv.FormatBool(x.Whole))
+	})
+	var done []string
+	for _, c := range commands {
+		if slices.Contains(done, c.String()) || len(c.Words) == 1 {
+			continue
+		}
+		done = append(done, c.String())
+		if c.Whole || len(c.Words) > 4 || c.Words[1] == "operator" {
+			b.cli(c.Words[1:]...)
+			continue
+		}
+		help, err := exec.CommandContext(t.Context(), b.server.CLI, append(c.Words[1:], "--help")...).CombinedOutput()
+		require.NoError(t, err, "%s:%d: %s", c.Page, c.Line, help)
+		assert.Contains(t, string(help), "\n  "+c.String()+" [flags]", "%s:%d", c.Page, c.Line)
+	}
+	assert.Greater(t, len(done), 6)
+	const id = "accounting-queue-worker-production"
+	assert.Equal(t, models.RunSettings{BatchSize: 200, PollIntervalSeconds: 10, Concurrency: 3}, b.status(id).Settings)
+	assert.False(t, b.status(id).Paused)
 }
 
 // TestDrains works a backlog with the default three lanes and ends by itself.

@@ -232,11 +232,11 @@ func (b *bundle) doAdvised(line, dir, todo string) {
 	switch {
 	case command == "worker", command == "serve",
 		strings.HasPrefix(command, "workflow configure "): // they want Temporal, or go on
-		assertCommand(b.t, todo, line, true)
+		assertCommand(b.t, todo, words, true)
 		return
 	case strings.HasSuffix(command, "periods open"),
 		strings.HasSuffix(command, "organizations source"): // names a command
-		assertCommand(b.t, todo, line, false)
+		assertCommand(b.t, todo, words, false)
 		return
 	}
 	r := b.run(words[1:]...)

@@ -23,6 +23,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/daybook-dev/daybook/cmd/daybook/cli"
+	"github.com/daybook-dev/daybook/internal/dev/pages"
 	"github.com/daybook-dev/daybook/workers"
 )
 
@@ -89,6 +90,40 @@ func TestChartStartsCommandsThatThereAre(t *testing.T) {
 		require.NoError(t, command.ParseFlags(rest), name)
 		require.Empty(t, command.Flags().Args(), name)
 	}
+}
+
+// TestChartHasWhatThePagesName: the values that helm is told to set, and the objects that kubectl is
+// asked for.
+func TestChartHasWhatThePagesName(t *testing.T) {
+	t.Parallel()
+	var values map[string]any
+	require.NoError(t, yaml.Unmarshal([]byte(chart(t, "values.yaml")), &values))
+	set := regexp.MustCompile(`--set '?([\w.]+)=`)
+	object := regexp.MustCompile(`\b(?:deploy/|job[/ ])daybook-([a-z]+)`)
+	found := 0
+	for _, program := range []string{"helm", "kubectl", "--set"} {
+		commands, err := pages.Commands(program)
+		require.NoError(t, err)
+		for _, c := range commands {
+			for _, m := range set.FindAllStringSubmatch(c.String(), -1) {
+				found++
+				var value any = values
+				for name := range strings.SplitSeq(m[1], ".") {
+					inner, _ := value.(map[string]any)
+					assert.Contains(t, inner, name, "%s:%d: %s", c.Page, c.Line, m[0])
+					value = inner[name]
+				}
+			}
+			for _, m := range object.FindAllStringSubmatch(c.String(), -1) {
+				found++
+				assert.FileExists(t, filepath.Join("../../deploy/helm/daybook/templates", m[1]+".yaml"), "%s:%d: %s", c.Page, c.Line, m[0])
+			}
+			if program == "helm" && len(c.Words) > 3 && c.Words[1] == "install" {
+				assert.FileExists(t, filepath.Join("../..", c.Words[3], "Chart.yaml"))
+			}
+		}
+	}
+	assert.GreaterOrEqual(t, found, 7)
 }
 
 func TestChartGivesTimeToStop(t *testing.T) {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/daybook-dev/daybook/cmd/daybook/books"
 	"github.com/daybook-dev/daybook/failure"
 	"github.com/daybook-dev/daybook/internal/answers"
+	"github.com/daybook-dev/daybook/internal/dev/pages"
 )
 
 // TestImportIsTakenBack does what the import prints as the next step: it looks at the import, undoes
@@ -35,12 +37,18 @@ func TestImportIsTakenBack(t *testing.T) {
 	assert.EqualValues(t, 2, made.Inserted)
 	assert.NotNil(t, made.EndedAt)
 	assert.Contains(t, r.out, fmt.Sprintf("import %d of organization acme: 2 new, 0 changed", made.ID))
+	sessions, err := pages.Of("docs/import.md", pages.Console)
+	require.NoError(t, err)
+	require.Len(t, sessions, 1)
+	number := regexp.MustCompile(`\d+`)
+	assert.Equal(t, number.ReplaceAllString(sessions[0].Outputs()[0], "N"), number.ReplaceAllString(r.out, "N"), "as the page shows it")
 	assert.Contains(t, r.err, fmt.Sprintf("`daybook import undo %d --dry-run`", made.ID))
 	b.work()
 
 	id := fmt.Sprint(made.ID)
 	r = b.run("import", "undo", id, "--dry-run")
 	assert.Contains(t, r.out, "dry run, nothing is changed: import "+id+" of organization acme: 0 removed, 2 reversed, 0 restored, 0 kept")
+	assert.Equal(t, number.ReplaceAllString(sessions[0].Outputs()[1], "N"), number.ReplaceAllString(r.out, "N"), "as the page shows it")
 	var undone answers.Undone
 	b.json(&undone, "import", "undo", id)
 	assert.EqualValues(t, 2, undone.Reversed)

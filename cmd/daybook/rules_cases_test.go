@@ -2,6 +2,7 @@ package main
 
 import (
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -10,6 +11,7 @@ import (
 	"github.com/daybook-dev/daybook/cmd/daybook/books"
 	"github.com/daybook-dev/daybook/cmd/daybook/internal/camel"
 	"github.com/daybook-dev/daybook/failure"
+	"github.com/daybook-dev/daybook/internal/dev/pages"
 )
 
 const caseRules = `
@@ -116,4 +118,38 @@ func TestRulesTestRefuses(t *testing.T) {
 	assert.Equal(t, failure.ExitUsage, call(t.Context(), "", "rules", "test").exit)
 	r := call(t.Context(), one, "rules", "test", "-", "--rules", "../../internal/moving/sample/rules.yaml")
 	assert.Equal(t, failure.ExitOK, r.exit, r.err)
+}
+
+// TestCasesOfThePage has a case fail as docs/rules.md shows it.
+func TestCasesOfThePage(t *testing.T) {
+	t.Parallel()
+	sessions, err := pages.Of("docs/rules.md", pages.Console)
+	require.NoError(t, err)
+	require.Len(t, sessions, 1)
+	dir := t.TempDir() + "/"
+	write(t, dir+"rules.yaml", `
+ruleset: shop
+rules:
+  - id: sale
+    when: doc.type == "invoice"
+    lines:
+      - {id: receivable, side: debit, account: "1200", amount: doc.payable}
+      - {id: revenue, side: credit, account: "4400", amount: doc.payable}
+  - id: export
+    when: doc.country != "DE"
+    lines:
+      - {id: receivable, side: debit, account: "1200", amount: doc.payable}
+      - {id: revenue, side: credit, account: "8125", amount: doc.payable}
+`)
+	write(t, dir+"cases.yaml", `ruleset: rules.yaml
+cases:
+  - title: A sale at home
+    document: {type: invoice, currency: EUR, issue_date: 2025-03-31, content: {country: DE, payable: 10000}}
+    expect: {entries: [{account: "1200", debit: 12000}, {account: "4400", credit: 10000}]}
+  - title: An export has two rules
+    document: {type: invoice, currency: EUR, issue_date: 2025-03-31, content: {country: SE, payable: 10000}}
+    expect: {error: AMBIGUOUS_RULE}
+`)
+	r := call(t.Context(), "", "rules", "test", dir+"cases.yaml")
+	assert.Equal(t, sessions[0].Outputs()[0], strings.ReplaceAll(r.out, dir, ""))
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daybook-dev/daybook/cmd/daybook/internal/camel"
+	"github.com/daybook-dev/daybook/internal/dev/pages"
 	"github.com/daybook-dev/daybook/internal/dev/pgtest"
 	"github.com/daybook-dev/daybook/internal/watching/health"
 	"github.com/daybook-dev/daybook/migrations"
@@ -202,7 +203,7 @@ func (b *bundle) doLine(line, section string, f *health.Finding) {
 	b.t.Helper()
 	if command, ok := strings.CutPrefix(line, "daybook "); ok {
 		require.Contains(b.t, section, "\n      "+line+"\n", "the section says this")
-		b.ok(wordsOf(command)...)
+		b.ok(pages.Words(command)...)
 		return
 	}
 	stmt, _ := strings.CutPrefix(line, "psql ")

@@ -1,33 +1,32 @@
 package main
 
 import (
+	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/daybook-dev/daybook/cmd/daybook/cli"
+	"github.com/daybook-dev/daybook/internal/dev/pages"
 )
 
 var (
-	// shownCommand is a line of a block of code that calls daybook; namedCommand is a span of code
-	// that names a command.
-	shownCommand = regexp.MustCompile(`(?m)^(?: {4,6})?(daybook .+)$`)
-	namedCommand = regexp.MustCompile("`(daybook [^`]+)`")
-	// word is a word of a command line, in quotes or not.
-	word = regexp.MustCompile(`"[^"]*"|'[^']*'|[^\s"']+`)
+	inBackquotes = regexp.MustCompile("`(daybook [^`]+)`")
 	// filledIn is what Prometheus fills in.
 	filledIn = regexp.MustCompile(`\{\{[^}]*\}\}`)
 	// notACommand are spans of code that begin like one.
 	notACommand = []string{
-		"daybook COMMAND --help", "daybook completion bash|zsh|fish|powershell", "daybook adopt …",
-		"daybook closing ", // what a signature of a closing begins with
+		"daybook COMMAND --help", "daybook completion bash", "daybook adopt …",
+		"daybook closing", // what a signature of a closing begins with
 	}
 )
 
@@ -36,66 +35,116 @@ var (
 // takes, too.
 func TestDocumentsNameCommandsThatExist(t *testing.T) {
 	t.Parallel()
-	files := []string{"../../README.md", "../../CONTRIBUTING.md"}
-	for _, pattern := range []string{"../../docs/*.md", "../../docs/decisions/*.md", "../../deploy/prometheus/*.yml"} {
-		found, err := filepath.Glob(pattern)
+	commands, err := pages.Commands("daybook", "CONTRIBUTING.md")
+	require.NoError(t, err)
+	for _, program := range []string{"docker", "kubectl"} { // in a container
+		others, err := pages.Commands(program)
 		require.NoError(t, err)
-		require.NotEmpty(t, found, pattern)
-		files = append(files, found...)
-	}
-	count := 0
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		require.NoError(t, err)
-		plain := strings.ReplaceAll(filledIn.ReplaceAllString(string(text), "jobs"), "\\\n", " ")
-		for _, m := range shownCommand.FindAllStringSubmatch(plain, -1) {
-			line, _, _ := strings.Cut(m[1], " #")
-			assertCommand(t, file, line, true)
-			count++
-		}
-		for _, m := range namedCommand.FindAllStringSubmatch(plain, -1) {
-			if !slices.Contains(notACommand, m[1]) {
-				assertCommand(t, file, m[1], false)
+		for _, c := range others {
+			if i := slices.Index(c.Words, "daybook"); i > 0 && (slices.Contains(c.Words, "exec") || slices.Contains(c.Words, "run")) {
+				commands = append(commands, pages.Command{Page: c.Page, Line: c.Line, Words: c.Words[i:], Whole: c.Whole})
 			}
-			count++
 		}
 	}
-	assert.Greater(t, count, 400, "commands that were found")
+	assert.Greater(t, len(commands), 400, "commands that were found")
+	seen := map[string]bool{}
+	for _, c := range commands {
+		line := strings.Join(c.Words, " ")
+		if again := fmt.Sprint(line, c.Whole); len(c.Words) > 1 && !slices.Contains(notACommand, line) && !seen[again] {
+			seen[again] = true
+			assertCommand(t, fmt.Sprintf("%s:%d", c.Page, c.Line), c.Words, c.Whole)
+		}
+	}
+	alerts, err := filepath.Glob("../../deploy/prometheus/*.yml")
+	require.NoError(t, err)
+	require.NotEmpty(t, alerts)
+	for _, file := range alerts {
+		for _, m := range inBackquotes.FindAllStringSubmatch(filledIn.ReplaceAllString(read(t, file), "jobs"), -1) {
+			assertCommand(t, file, pages.Words(m[1]), false)
+		}
+	}
 }
 
-// wordsOf are the words of a command line, without their quotes.
-func wordsOf(line string) (words []string) {
-	for _, w := range word.FindAllString(line, -1) {
-		words = append(words, strings.Trim(w, `"'`))
+// TestCommandsSetVariablesThatExist: what command lines of the pages set is read by a program.
+func TestCommandsSetVariablesThatExist(t *testing.T) {
+	t.Parallel()
+	commands, err := pages.Commands("")
+	require.NoError(t, err)
+	settings := read(t, "../../docs/cli.md") + read(t, "../../docs/archive-and-erasure.md") + read(t, "../../docs/closing.md")
+	set := 0
+	for _, c := range commands {
+		for i, word := range c.Words {
+			if i > 0 && c.Words[0] == "docker" && c.Words[i-1] == "-e" {
+				c.Env = append(c.Env, word)
+			}
+		}
+		for _, one := range c.Env {
+			name, value, _ := strings.Cut(one, "=")
+			assert.Contains(t, settings, "`"+name+"`", "%s:%d", c.Page, c.Line)
+			if strings.HasPrefix(value, "postgres://") {
+				_, err := pgxpool.ParseConfig(value)
+				assert.NoError(t, err, "%s:%d", c.Page, c.Line)
+			}
+			set++
+		}
 	}
-	return words
+	assert.Greater(t, set, 5)
 }
 
 // assertCommand fails unless the program has the command and its flags and, when it is whole, takes
 // its arguments.
-func assertCommand(t *testing.T, file, line string, whole bool) {
+func assertCommand(t *testing.T, where string, words []string, whole bool) {
 	t.Helper()
-	line, _, _ = strings.Cut(line, " | ") // what another program reads
-	line, _, _ = strings.Cut(line, " > ")
-	args := wordsOf(strings.ReplaceAll(line, " N", " 6"))[1:]
+	line := strings.Join(words, " ")
+	args := slices.Clone(words[1:])
+	for i := range args {
+		if args[i] == "N" {
+			args[i] = "6"
+		}
+	}
 	a, err := cli.New(strings.NewReader(""), io.Discard, io.Discard)
 	require.NoError(t, err)
 	root := newRoot(a)
 	root.InitDefaultVersionFlag()
 	root.InitDefaultCompletionCmd("completion")
 	command, rest, err := root.Find(args)
-	if !assert.NoError(t, err, "%s: %s", file, line) {
+	if !assert.NoError(t, err, "%s: %s", where, line) {
 		return
 	}
 	if command.HasSubCommands() && command.HasParent() && len(rest) > 0 {
-		assert.True(t, strings.HasPrefix(rest[0], "-"), "%s: %s: there is no command %s %s", file, line,
+		assert.True(t, strings.HasPrefix(rest[0], "-"), "%s: %s: there is no command %s %s", where, line,
 			command.CommandPath(), rest[0])
 	}
-	assert.True(t, command != root || strings.HasPrefix(rest[0], "-"), "%s: %s", file, line)
-	assert.NoError(t, command.ParseFlags(rest), "%s: %s", file, line)
+	assert.True(t, command != root || strings.HasPrefix(rest[0], "-"), "%s: %s", where, line)
+	assert.NoError(t, command.ParseFlags(rest), "%s: %s", where, line)
+	command.Flags().Visit(func(f *pflag.Flag) {
+		values := []string{f.Value.String()}
+		if several, ok := f.Value.(pflag.SliceValue); ok {
+			values = several.GetSlice()
+		}
+		for _, value := range values {
+			assertValue(t, command, f.Name, value, where+": "+line)
+		}
+	})
 	if whole {
-		assert.NoError(t, command.ValidateArgs(command.Flags().Args()), "%s: %s", file, line)
-		assert.NoError(t, command.ValidateRequiredFlags(), "%s: %s", file, line)
-		assert.NotNil(t, command.RunE, "%s: %s", file, line)
+		assert.NoError(t, command.ValidateArgs(command.Flags().Args()), "%s: %s", where, line)
+		assert.NoError(t, command.ValidateRequiredFlags(), "%s: %s", where, line)
+		assert.NotNil(t, command.RunE, "%s: %s", where, line)
+	}
+}
+
+// assertValue fails when a flag takes some words only, and the value is none of them.
+func assertValue(t *testing.T, command *cobra.Command, flag, value, where string) {
+	t.Helper()
+	if flag == "org" || flag == "type" { // the database has them
+		return
+	}
+	complete, ok := command.GetFlagCompletionFunc(flag)
+	if !ok {
+		return
+	}
+	takes, _ := complete(command, nil, "")
+	if len(takes) > 0 && strings.ToUpper(value) != value && value != "…" {
+		assert.Contains(t, takes, value, "%s: --%s", where, flag)
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/daybook-dev/daybook/daybooktest"
 	"github.com/daybook-dev/daybook/daybooktest/queuetest"
 	"github.com/daybook-dev/daybook/internal/dev/devstack/temporaltest"
+	"github.com/daybook-dev/daybook/internal/dev/pages"
 	"github.com/daybook-dev/daybook/jobs"
 )
 
@@ -183,10 +184,34 @@ func TestSQLAlchemy(t *testing.T) {
 	check(t, python(t, "sqlalchemy, psycopg2"), "python/orders_sqlalchemy.py")
 }
 
+// prismaOfThePage is a program of the pieces that docs/from-prisma.md shows.
+func prismaOfThePage(t *testing.T) string {
+	t.Helper()
+	blocks, err := pages.Of("docs/from-prisma.md", "ts")
+	require.NoError(t, err)
+	require.Len(t, blocks, 2)
+	return `import { PrismaPg } from "@prisma/adapter-pg";
+import { PrismaClient } from "./generated/client.js";
+const connectionString = process.env.DAYBOOK_DATABASE_URL;
+const [orgId, id, customer, net] = ["shop", "order-3", "A. Customer", 100];
+const prisma = ` + blocks[1].Text + blocks[0].Text + `
+await prisma.$disconnect();
+`
+}
+
 func TestTypeScript(t *testing.T) {
 	t.Parallel()
 	node := found(t, "node")
-	dir := compiled(t, "typescript")
+	dir := compiled(t, "typescript", file{"page.ts", prismaOfThePage(t)})
+	t.Run("Prisma of the page", func(t *testing.T) {
+		t.Parallel()
+		p := &program{DB: daybooktest.New(t), t: t, command: []string{node, filepath.Join(dir, "dist", "page.js")}}
+		daybooktest.AddOrganization(t, p.Pool, daybooktest.Organization{ID: "shop"})
+		p.run()
+		assert.Equal(t, 1, p.count(`SELECT count(*) FROM app.orders WHERE id = 'order-3'`))
+		assert.Equal(t, 1, p.count(`
+SELECT count(*) FROM daybook.jobs WHERE idempotency_key = 'confirm/order-3' AND payload = '{"order_id": "order-3"}'`))
+	})
 	t.Run("pg", func(t *testing.T) {
 		t.Parallel()
 		check(t, node, filepath.Join(dir, "dist", "orders.js"))

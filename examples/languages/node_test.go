@@ -11,9 +11,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// file is one that a folder of programs gets besides.
+type file struct{ name, text string }
+
 // compiled copies a folder of TypeScript programs, generates Prisma's client where there is a
 // schema for it, compiles all, and returns the copy.
-func compiled(t *testing.T, source string) string {
+func compiled(t *testing.T, source string, others ...file) string {
 	t.Helper()
 	npm, node := found(t, "npm"), found(t, "node")
 	dir := t.TempDir()
@@ -26,6 +29,9 @@ func compiled(t *testing.T, source string) string {
 		text, err := os.ReadFile(path)
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(filepath.Join(dir, entry.Name()), text, 0o600))
+	}
+	for _, other := range others {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, other.name), []byte(other.text), 0o600))
 	}
 	require.NoError(t, os.Symlink(filepath.Join(installed(t, npm, source), "node_modules"),
 		filepath.Join(dir, "node_modules")))

@@ -1,14 +1,18 @@
 package devstack
 
 import (
+	"maps"
 	"net/url"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/daybook-dev/daybook/internal/dev/pages"
 )
 
 // composeFile is the part of a compose file that Daybook's uses; another key is an error.
@@ -42,20 +46,25 @@ type composeHealthcheck struct {
 	Retries           int
 }
 
+// containers are the compose file and the Dockerfile.
+func containers(t *testing.T) (compose composeFile, dockerfile []byte) {
+	t.Helper()
+	f, err := os.Open("../../../docker-compose.yml")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, f.Close()) }()
+	decoder := yaml.NewDecoder(f)
+	decoder.KnownFields(true)
+	require.NoError(t, decoder.Decode(&compose))
+	dockerfile, err = os.ReadFile("../../../Dockerfile")
+	require.NoError(t, err)
+	return compose, dockerfile
+}
+
 // No Docker engine takes part in this test: it checks that the file's parts agree with each other
 // and with the program.
 func TestComposeFileIsCoherent(t *testing.T) {
 	t.Parallel()
-	f, err := os.Open("../../../docker-compose.yml")
-	require.NoError(t, err)
-	defer func() { require.NoError(t, f.Close()) }()
-	var compose composeFile
-	decoder := yaml.NewDecoder(f)
-	decoder.KnownFields(true)
-	require.NoError(t, decoder.Decode(&compose))
-
-	dockerfile, err := os.ReadFile("../../../Dockerfile")
-	require.NoError(t, err)
+	compose, dockerfile := containers(t)
 	var stages []string
 	for _, m := range regexp.MustCompile(`(?m)^FROM \S+:\S+ AS (\w+)$`).FindAllSubmatch(dockerfile, -1) {
 		stages = append(stages, string(m[1]))
@@ -111,4 +120,35 @@ func TestComposeFileIsCoherent(t *testing.T) {
 	require.Equal(t, "/"+postgres.Environment["POSTGRES_DB"], database.Path)
 	require.Equal(t, worker.Environment, compose.Services["migrate"].Environment)
 	require.Equal(t, []string{"migrate", "up"}, compose.Services["migrate"].Command)
+}
+
+// TestDockerCommandsOfThePages: the services, profiles and arguments that the pages name are there. No
+// Docker engine takes part.
+func TestDockerCommandsOfThePages(t *testing.T) {
+	t.Parallel()
+	compose, dockerfile := containers(t)
+	var profiles []string
+	for _, s := range compose.Services {
+		profiles = append(profiles, s.Profiles...)
+	}
+	commands, err := pages.Commands("docker")
+	require.NoError(t, err)
+	for _, c := range commands {
+		words := c.Words[1:]
+		require.Contains(t, []string{"build", "compose", "push", "run"}, words[0], "%s:%d", c.Page, c.Line)
+		for i, word := range words[1:] {
+			name, _, _ := strings.Cut(word, "=")
+			switch words[i] {
+			case "exec", "--scale":
+				require.Contains(t, slices.Collect(maps.Keys(compose.Services)), name, "%s:%d", c.Page, c.Line)
+			case "--profile":
+				require.Contains(t, profiles, name, "%s:%d", c.Page, c.Line)
+			case "--build-arg":
+				require.Contains(t, string(dockerfile), "\nARG "+name+"=", "%s:%d", c.Page, c.Line)
+			case "compose":
+				require.Contains(t, []string{"up", "down", "exec", "--profile"}, word, "%s:%d", c.Page, c.Line)
+			}
+		}
+	}
+	require.Greater(t, len(commands), 6)
 }

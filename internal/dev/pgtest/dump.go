@@ -48,14 +48,29 @@ func (db *DB) Restore(tb testing.TB, dump string) {
 
 func (db *DB) dump(tb testing.TB, flags ...string) string {
 	tb.Helper()
-	program, err := program(tb.Context(), shared(tb), "pg_dump")
+	var lines strings.Builder
+	for line := range strings.Lines(Program(tb, append(append([]string{"pg_dump"}, flags...), "--dbname="+db.URL)...)) {
+		// Newer versions guard a dump with a random key, and set what older servers do not know.
+		if !strings.HasPrefix(line, `\restrict `) && !strings.HasPrefix(line, `\unrestrict `) &&
+			!strings.HasPrefix(line, "SET transaction_timeout") {
+			lines.WriteString(line)
+		}
+	}
+	return lines.String()
+}
+
+// Program runs one of the server's own programs, such as pg_restore, and returns what it prints. A
+// server that was installed without it skips the test.
+func Program(tb testing.TB, words ...string) string {
+	tb.Helper()
+	program, err := program(tb.Context(), shared(tb), words[0])
 	if errors.Is(err, os.ErrNotExist) {
-		tb.Skipf("the server was installed without pg_dump: %v", err)
+		tb.Skipf("the server was installed without %s: %v", words[0], err)
 	}
 	if err != nil {
 		tb.Fatalf("pgtest: %v", err)
 	}
-	command := exec.CommandContext(tb.Context(), program, append(flags, "--dbname="+db.URL)...)
+	command := exec.CommandContext(tb.Context(), program, words[1:]...)
 	// The session does not take the application's settings from the environment.
 	command.Env = append(os.Environ(), "PGOPTIONS=")
 	var problems bytes.Buffer
@@ -64,15 +79,21 @@ func (db *DB) dump(tb testing.TB, flags ...string) string {
 	if err != nil {
 		tb.Fatalf("pgtest: %s: %v: %s", program, err, problems.String())
 	}
-	var lines strings.Builder
-	for line := range strings.Lines(string(output)) {
-		// Newer versions guard a dump with a random key, and set what older servers do not know.
-		if !strings.HasPrefix(line, `\restrict `) && !strings.HasPrefix(line, `\unrestrict `) &&
-			!strings.HasPrefix(line, "SET transaction_timeout") {
-			lines.WriteString(line)
-		}
+	return string(output)
+}
+
+// Superuser is the database's address for the server's superuser. A server that is not ours skips
+// the test.
+func (db *DB) Superuser(tb testing.TB) string {
+	tb.Helper()
+	address, err := shared(tb).AdminURL(db.Name)
+	if err != nil {
+		tb.Fatalf("pgtest: %v", err)
 	}
-	return lines.String()
+	if address == "" {
+		tb.Skip("the server is not this test's own, so neither is its superuser")
+	}
+	return address
 }
 
 // program returns the path of one of the server's own programs; that on the PATH when the server is

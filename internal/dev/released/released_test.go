@@ -3,10 +3,16 @@ package released
 import (
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/daybook-dev/daybook/internal/dev/pages"
 )
 
 const root = "../../.."
@@ -50,4 +56,57 @@ func TestWhenTheRecordMayBeWritten(t *testing.T) {
 			assert.ErrorContains(t, err, c.problem)
 		})
 	}
+}
+
+// TestPagesNameWhatIsReleased: the files of a release that the pages name, and its version wherever
+// they fetch or build it, are those of .goreleaser.yaml and of the chart.
+func TestPagesNameWhatIsReleased(t *testing.T) {
+	t.Parallel()
+	var config struct {
+		Builds   []struct{ Goos, Goarch []string }
+		Archives []struct {
+			Formats   []string
+			Overrides []struct{ Formats []string } `yaml:"format_overrides"`
+		}
+		Nfpms    []struct{ Formats []string }
+		Checksum struct {
+			Name string `yaml:"name_template"`
+		}
+	}
+	var chart struct {
+		AppVersion string `yaml:"appVersion"`
+	}
+	for name, into := range map[string]any{".goreleaser.yaml": &config, "deploy/helm/daybook/Chart.yaml": &chart} {
+		text, err := os.ReadFile(filepath.Join(root, name))
+		require.NoError(t, err)
+		require.NoError(t, yaml.Unmarshal(text, into), name)
+	}
+	formats := slices.Concat(config.Archives[0].Formats, config.Archives[0].Overrides[0].Formats, config.Nfpms[0].Formats)
+	systems, processors := slices.Concat(config.Builds[0].Goos, []string{"OS"}), slices.Concat(config.Builds[0].Goarch, []string{"ARCH"})
+	blocks, err := pages.Of("", pages.Shell)
+	require.NoError(t, err)
+	spans, err := pages.Spans()
+	require.NoError(t, err)
+	file := regexp.MustCompile(`\bdaybook_[0-9.]+_([a-zA-Z]+)_([a-zA-Z0-9]+)\.(tar\.gz|[a-z]+)`)
+	version := regexp.MustCompile(`\bdaybook(?:/cmd/daybook@v|@v|_|:|/releases/download/v)(\d+\.\d+\.\d+)|VERSION=v(\d+\.\d+\.\d+)`)
+	files, versions, sums := 0, 0, 0
+	for _, b := range slices.Concat(blocks, spans) {
+		for _, m := range file.FindAllStringSubmatch(b.Text, -1) {
+			files++
+			assert.Contains(t, systems, m[1], "%s:%d: %s", b.Page, b.Line, m[0])
+			assert.Contains(t, processors, m[2], "%s:%d: %s", b.Page, b.Line, m[0])
+			assert.Contains(t, formats, m[3], "%s:%d: %s", b.Page, b.Line, m[0])
+		}
+		for _, m := range version.FindAllStringSubmatch(b.Text, -1) {
+			versions++
+			assert.Equal(t, chart.AppVersion, m[1]+m[2], "%s:%d: %s", b.Page, b.Line, m[0])
+		}
+		if strings.Contains(b.Text, "sha256sum ") {
+			sums++
+			assert.Contains(t, b.Text, config.Checksum.Name, "%s:%d", b.Page, b.Line)
+		}
+	}
+	assert.GreaterOrEqual(t, files, 5)
+	assert.GreaterOrEqual(t, versions, 8)
+	assert.Equal(t, 1, sums)
 }

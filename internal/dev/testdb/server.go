@@ -186,6 +186,19 @@ func (s *Server) Template(name, searchPath string,
 // Own reports whether this program started the server.
 func (s *Server) Own() bool { return s.stack != nil }
 
+// AdminURL is the address of a database for the superuser; empty when the server is not ours.
+func (s *Server) AdminURL(name string) (string, error) {
+	if s.stack == nil {
+		return "", nil
+	}
+	u, err := url.Parse(s.stack.AdminURL)
+	if err != nil {
+		return "", err
+	}
+	u.Path = "/" + name
+	return u.String(), nil
+}
+
 // Programs is the directory of the server's own programs, such as pg_dump; empty when the server is
 // not ours.
 func (s *Server) Programs(ctx context.Context) (string, error) {

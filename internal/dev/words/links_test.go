@@ -2,6 +2,7 @@ package words
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path"
@@ -13,6 +14,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	code "github.com/daybook-dev/daybook/internal/dev/pages"
 )
 
 var (
@@ -116,4 +119,60 @@ func TestMakeTargetsExist(t *testing.T) {
 		}
 	}
 	assert.Greater(t, calls, 20, "calls that were found")
+}
+
+// TestMakeHasWhatThePagesGiveIt: the targets of blocks, the variables that they set, and the folders
+// and scenarios that these name; the same for go.
+func TestMakeHasWhatThePagesGiveIt(t *testing.T) {
+	t.Parallel()
+	makefiles := ""
+	for _, name := range []string{"Makefile", "cmd/daybook/internal/newapp/app/Makefile"} { // daybook init writes the second one
+		text, err := os.ReadFile(filepath.Join(root, name))
+		require.NoError(t, err)
+		makefiles += "\n" + string(text)
+	}
+	named := func(pattern *regexp.Regexp, text string) (names []string) {
+		for _, m := range pattern.FindAllStringSubmatch(text, -1) {
+			names = append(names, m[1])
+		}
+		return names
+	}
+	targets := named(target, makefiles)
+	files, err := filepath.Glob(filepath.Join(root, "bench/*.go"))
+	require.NoError(t, err)
+	var scenarios []string
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		require.NoError(t, err)
+		scenarios = append(scenarios, named(regexp.MustCompile(`\bname: "([a-z-]+)", topic:`), string(text))...)
+	}
+	given := 0
+	for _, program := range []string{"make", "go"} {
+		commands, err := code.Commands(program)
+		require.NoError(t, err)
+		for _, c := range commands {
+			where := fmt.Sprintf("%s:%d: %s", c.Page, c.Line, c)
+			for _, word := range slices.Concat(c.Env, c.Words[1:]) {
+				name, value, is := strings.Cut(word, "=")
+				switch {
+				case is && !strings.HasPrefix(word, "-"):
+					given++
+					assert.True(t, regexp.MustCompile(`\b`+name+`\b`).MatchString(makefiles), "%s: no Makefile has %s", where, name)
+				case program == "make" && !strings.HasPrefix(word, "-"):
+					assert.Contains(t, targets, word, where)
+				default:
+					value = word
+				}
+				if name == "SCENARIO" {
+					for scenario := range strings.SplitSeq(value, ",") {
+						assert.Contains(t, scenarios, scenario, where)
+					}
+				}
+				if folder, is := strings.CutPrefix(value, "./"); is {
+					assert.DirExists(t, filepath.Join(root, strings.TrimSuffix(folder, "...")), where)
+				}
+			}
+		}
+	}
+	assert.Greater(t, given, 20)
 }

@@ -16,9 +16,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/internal/dev/pages"
 	"github.com/daybook-dev/daybook/internal/dev/pgtest"
 	"github.com/daybook-dev/daybook/internal/dev/pgtest/fixture"
 	"github.com/daybook-dev/daybook/internal/moving/export"
+	"github.com/daybook-dev/daybook/internal/moving/importer"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
 	"github.com/daybook-dev/daybook/models"
@@ -126,6 +128,42 @@ var checkers = map[export.Format][][]string{
 	export.Ledger:  {{"ledger", "--args-only", "-f", "FILE", "--strict", "--pedantic", "balance"}},
 	// A cache beside the file would be left behind.
 	export.Beancount: {{"bean-check", "--no-cache", "FILE"}},
+}
+
+// TestCheckersOfThePage: docs/export.md names them as they are called here, and the entry that it
+// shows is read by an import, and has the tags of an export.
+func TestCheckersOfThePage(t *testing.T) {
+	t.Parallel()
+	var known []string
+	for _, commands := range checkers {
+		for _, command := range commands {
+			known = append(known, strings.ReplaceAll(strings.Join(command, " "), " --no-cache", ""))
+		}
+	}
+	for _, program := range []string{"hledger", "ledger", "bean-check"} {
+		commands, err := pages.Commands(program)
+		require.NoError(t, err)
+		for _, c := range commands {
+			if c.Whole {
+				assert.Contains(t, known, strings.ReplaceAll(c.String(), "shop.journal", "FILE"), "%s:%d", c.Page, c.Line)
+			}
+		}
+	}
+	blocks, err := pages.Of("docs/export.md", "ledger")
+	require.NoError(t, err)
+	require.Len(t, blocks, 1)
+	for _, err := range importer.HLedger(strings.NewReader(blocks[0].Text), importer.JournalOptions{Org: "de", By: "clerk", Reason: "moved"}) {
+		require.NoError(t, err)
+	}
+	golden, err := os.ReadFile("testdata/one.hledger")
+	require.NoError(t, err)
+	_, entry, found := strings.Cut(string(golden), "\n2026-03-14 * (invoice-1)")
+	require.True(t, found)
+	for line := range strings.Lines(blocks[0].Text) {
+		if strings.HasPrefix(line, "    ; ") {
+			assert.Contains(t, entry, line)
+		}
+	}
 }
 
 // check lets the programs judge a text, and returns what they say; ok: they take it.

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daybook-dev/daybook/accounting/posting"
+	"github.com/daybook-dev/daybook/internal/dev/pages"
 	"github.com/daybook-dev/daybook/internal/moving/importer"
 	"github.com/daybook-dev/daybook/models"
 )
@@ -198,4 +199,22 @@ func FuzzHLedger(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestJournalOfThePage reads the journal that docs/import.md shows.
+func TestJournalOfThePage(t *testing.T) {
+	t.Parallel()
+	blocks, err := pages.Of("docs/import.md", "ledger")
+	require.NoError(t, err)
+	require.Len(t, blocks, 1)
+	got := readJournal(blocks[0].Text)
+	require.Len(t, got, 1)
+	require.NoError(t, got[0].err)
+	assert.Equal(t, "opening", got[0].doc.ID)
+	assert.Equal(t, []models.JournalEntry{
+		{Account: "1000", Amount: 1250000},
+		{Account: "1200", Amount: 35700},
+		{Account: "1600", Amount: -100000},
+		{Account: "9000", Amount: -1185700},
+	}, got[0].doc.Content.Journal.Entries)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daybook-dev/daybook/accounting/posting"
+	"github.com/daybook-dev/daybook/internal/dev/pages"
 	"github.com/daybook-dev/daybook/internal/moving/importer"
 	"github.com/daybook-dev/daybook/models"
 )
@@ -73,6 +74,19 @@ func TestOpening(t *testing.T) {
 	for _, file := range []string{"", "account,number\n", "account,number,issue_date,amount,currency,what\n"} {
 		assert.Contains(t, opened(file)[0], "the first line must name", file)
 	}
+}
+
+// TestOpeningOfThePage reads the files that docs/open-items.md shows.
+func TestOpeningOfThePage(t *testing.T) {
+	t.Parallel()
+	blocks, err := pages.Of("docs/open-items.md", "csv")
+	require.NoError(t, err)
+	require.Len(t, blocks, 2)
+	assert.Equal(t, []string{
+		"2: opening:1200/2025-0017/Sample Customer 2025-12-01 due 2025-12-31: [{1200 11900   } {9000 -11900   }]",
+		"3: opening:1600/B-9/Sample Supplier 2025-12-05 due : [{1600 -25000   } {9000 25000   }]",
+	}, opened(blocks[0].Text))
+	assert.Equal(t, []string{"2: opening:1200/2025-0017/ 2025-12-01 due : [{1200 11900   } {9000 -11900   }]"}, opened(blocks[1].Text))
 }
 
 func FuzzOpening(f *testing.F) {
