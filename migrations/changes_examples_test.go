@@ -25,13 +25,18 @@ const (
 	// ready makes another, but for its parameters.
 	ready = `DROP FUNCTION daybook.mark_document_ready; CREATE FUNCTION daybook.mark_document_ready`
 	empty = ` LANGUAGE plpgsql AS 'BEGIN END'`
+	// later is a function whose body follows.
+	later = `CREATE FUNCTION daybook.later() RETURNS void LANGUAGE plpgsql AS `
+	// old is a column that no program uses, and noOld takes it away.
+	old   = `ALTER TABLE daybook.jobs ADD COLUMN old text; `
+	noOld = "-- +daybook breaks\nALTER TABLE daybook.jobs DROP COLUMN old"
 	slot  = `(type text, queue text, min_version integer) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE AS 'SELECT $1'`
 )
 
 // What a migration of these would do to workers is found.
 func TestProblemsOfMigrationsAreFound(t *testing.T) {
 	t.Parallel()
-	for _, examples := range []map[string]example{added, lockedTables, alone, usedThings, guardedRows, functions} {
+	for _, examples := range []map[string]example{added, lockedTables, alone, usedThings, guardedRows, functions, bodies} {
 		for name, e := range examples {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
@@ -174,5 +179,57 @@ var functions = map[string]example{
 	"the body of a default's function": {
 		up:     `CREATE OR REPLACE FUNCTION daybook.later() RETURNS text LANGUAGE sql AS 'SELECT 1'`,
 		before: `CREATE FUNCTION daybook.later() RETURNS text LANGUAGE sql AS 'SELECT 2'; ALTER TABLE daybook.jobs ADD COLUMN kept text DEFAULT daybook.later()`,
+	},
+}
+
+// bodies are of functions that stay as they were.
+var bodies = map[string]example{
+	"a column that no body names": {before: old + later + `'BEGIN PERFORM 1 FROM daybook.jobs; END'`, up: noOld},
+	"a column that one names":     {before: old + later + `'BEGIN PERFORM j.old FROM daybook.jobs j; END'`, up: noOld, problem: "daybook.jobs.old in daybook.later is named there"},
+	"a column that one names in a comment": {before: old + later + `'BEGIN PERFORM 1 FROM daybook.jobs; -- not by old
+		END'`, up: noOld},
+	"a name like that of a column":           {before: old + later + `'DECLARE old_one text; BEGIN PERFORM 1 FROM daybook.jobs; END'`, up: noOld},
+	"a column of another table":              {before: old + `ALTER TABLE daybook.queues ADD COLUMN old text; ` + later + `'BEGIN PERFORM old FROM daybook.queues; END'`, up: noOld},
+	"a variable of the name":                 {before: old + later + `'DECLARE old text; BEGIN SELECT id INTO old FROM daybook.jobs; END'`, up: "-- +daybook allows daybook.jobs.old in daybook.later: it is a variable there\n" + noOld},
+	"a function that is made anew as well":   {before: old + later + `'BEGIN PERFORM old FROM daybook.jobs; END'`, up: noOld + `; CREATE OR REPLACE FUNCTION daybook.later() RETURNS void` + empty},
+	"a column renamed that a function needs": {up: "-- +daybook breaks\nALTER TABLE daybook.job_callbacks RENAME COLUMN token_hash TO hash", problem: "daybook.job_callbacks.token_hash in daybook.enqueue_job_with_callback is named there"},
+	"a column that a trigger reads": {
+		before: old + `CREATE FUNCTION daybook.later() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NEW.old := 1; RETURN NEW; END'; CREATE TRIGGER later BEFORE INSERT ON daybook.jobs FOR EACH ROW EXECUTE FUNCTION daybook.later()`,
+		up:     noOld, problem: "daybook.jobs.old in daybook.later is named there",
+	},
+	"a column of rows that a function returns": {
+		before: old + `CREATE FUNCTION daybook.listed() RETURNS SETOF daybook.jobs LANGUAGE sql AS 'SELECT * FROM daybook.jobs'; ` + later + `'BEGIN PERFORM old FROM daybook.listed(); END'`,
+		up:     noOld, problem: "daybook.jobs.old in daybook.later is named there",
+	},
+	"a column of an argument": {
+		before: old + `CREATE FUNCTION daybook.later(j daybook.jobs) RETURNS text LANGUAGE plpgsql AS 'BEGIN RETURN j.old; END'`,
+		up:     noOld, problem: "daybook.jobs.old in daybook.later is named there",
+	},
+	"a column that a function in SQL reads": {
+		before: old + `CREATE FUNCTION daybook.later() RETURNS text LANGUAGE sql AS 'SELECT old FROM daybook.jobs'`,
+		up:     noOld, problem: `leaves daybook.later(), whose body does not fit the schema: column "old" does not exist`,
+	},
+	"a column that a function in SQL does not read": {
+		before: old + `CREATE FUNCTION daybook.later(old text) RETURNS text LANGUAGE sql AS 'SELECT old FROM daybook.jobs'`, up: noOld + `; DROP FUNCTION daybook.later`,
+	},
+	"a table gone": {
+		before: `CREATE TABLE daybook.old (id text); ` + later + `'BEGIN DELETE FROM daybook.old WHERE id IS NULL; END'`,
+		up:     "-- +daybook breaks\nDROP TABLE daybook.old", problem: "daybook.old in daybook.later is named there",
+	},
+	"a table gone whose rows are a type": {
+		before: `CREATE TABLE daybook.old (id text); ` + later + `'DECLARE r daybook.old; BEGIN END'`,
+		up:     "-- +daybook breaks\nDROP TABLE daybook.old", problem: `leaves daybook.later(), whose body does not fit the schema: type "daybook.old" does not exist`,
+	},
+	"a sequence renamed":      {before: `CREATE SEQUENCE daybook.old; ` + later + `'BEGIN PERFORM nextval(''daybook.old''); END'`, up: `ALTER SEQUENCE daybook.old RENAME TO new`, problem: "daybook.old in daybook.later is named there"},
+	"a function renamed":      {up: `ALTER FUNCTION internal.run_function RENAME TO run`, problem: "internal.run_function in internal.run_functions is named there"},
+	"a parameter more, calls": {up: "-- +daybook breaks\n" + notReady + `(org_id text, document_id text, reason text, OUT version bigint, OUT job_id text, OUT result text)` + empty, before: later + `'BEGIN PERFORM daybook.mark_document_not_ready(1, 2); END'`, problem: "daybook.mark_document_not_ready of 2 parameters in daybook.later is named there"},
+	"an optional parameter more, calls": {
+		before: later + `'BEGIN PERFORM daybook.mark_document_not_ready(1, 2); END'`,
+		up:     notReady + `(org_id text, document_id text, reason text DEFAULT NULL, OUT version bigint, OUT job_id text, OUT result text)` + empty,
+	},
+	"a column of a result gone, calls": {
+		before:  later + `'BEGIN PERFORM m.version FROM daybook.mark_document_not_ready(1, 2) m; END'`,
+		up:      "-- +daybook breaks\n" + notReady + `(org_id text, document_id text, OUT job_id text, OUT result text)` + empty,
+		problem: "daybook.mark_document_not_ready.version in daybook.later is named there",
 	},
 }

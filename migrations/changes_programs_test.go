@@ -30,6 +30,8 @@ type schema struct {
 	rights []detail
 	// functions are there, and how many have the name.
 	functions []detail
+	// uses are what bodies of functions may name.
+	uses []use
 }
 
 // detail is a thing of the schema. In is the table that it belongs to, or the object.
@@ -42,7 +44,7 @@ func look(t *testing.T, conn *pgx.Conn) schema {
 	s := schema{
 		surface: map[string]bool{}, tables: texts(t, conn, ownTables),
 		given: details(t, conn, mustBeGiven), guarded: details(t, conn, guardsOfTables),
-		bodies: details(t, conn, bodiesOfRows), rights: details(t, conn, rightsOfRoles), functions: details(t, conn, functionNames),
+		bodies: details(t, conn, bodiesOfRows), rights: details(t, conn, rightsOfRoles), functions: details(t, conn, functionNames), uses: uses(t, conn),
 	}
 	for _, line := range surface {
 		s.surface[line] = true

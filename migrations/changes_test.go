@@ -1,6 +1,7 @@
 package migrations_test
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -56,7 +57,10 @@ func problems(t *testing.T, db *pgtest.DB, text string) []string {
 		found = append(found, gone(before, after)...)
 	}
 	found = append(found, missed(before, after)...)
-	found = append(found, unexplained(guards(before, after), up)...)
+	changes := guards(before, after)
+	maps.Copy(changes, named(t, conn, before, after))
+	found = append(found, unexplained(changes, up)...)
+	found = append(found, misfits(t, conn)...)
 	found = append(found, refused(t, conn)...)
 	slices.Sort(found)
 	return found
