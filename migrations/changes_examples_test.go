@@ -14,8 +14,11 @@ import (
 // and programs of the release before have what they use.
 type example struct {
 	// before is executed first, as if a release had it.
-	before      string
-	up, problem string
+	before string
+	up     string
+	// down is empty where nothing is asked of it.
+	down    string
+	problem string
 }
 
 const (
@@ -43,7 +46,7 @@ func TestProblemsOfMigrationsAreFound(t *testing.T) {
 				db := pgtest.New(t)
 				_, err := db.Pool.Exec(t.Context(), e.before)
 				require.NoError(t, err)
-				found := problems(t, db, "-- +goose Up\n"+e.up+";\n-- +goose Down\n")
+				found := problems(t, db, "-- +goose Up\n"+e.up+";\n-- +goose Down\n"+e.down)
 				if e.problem == "" {
 					assert.Empty(t, found)
 					return
@@ -91,11 +94,38 @@ var alone = map[string]example{
 	},
 	"an index made anew": {
 		up:      noTransaction + "DROP INDEX CONCURRENTLY IF EXISTS daybook.imports_org_id;\nCREATE INDEX CONCURRENTLY imports_org_id ON daybook.imports (org_id)",
-		problem: "drops daybook.imports_org_id before it makes daybook.imports_org_id",
+		problem: "drops daybook.imports_org_id and makes daybook.imports_org_id",
 	},
 	"an index in the place of another": {
 		up: noTransaction + "-- +daybook allows index daybook.imports_org_id: imports_later begins with its column\nDROP INDEX CONCURRENTLY IF EXISTS daybook.imports_later;\n" +
 			"CREATE INDEX CONCURRENTLY imports_later ON daybook.imports (org_id, id);\nDROP INDEX CONCURRENTLY IF EXISTS daybook.imports_org_id",
+		problem: "drops daybook.imports_org_id and makes daybook.imports_later",
+	},
+	"an index that another has replaced": {
+		before: `CREATE INDEX imports_later ON daybook.imports (org_id, id)`,
+		up:     noTransaction + "-- +daybook allows index daybook.imports_org_id: imports_later begins with its column\nDROP INDEX CONCURRENTLY IF EXISTS daybook.imports_org_id",
+		down:   "DROP INDEX CONCURRENTLY IF EXISTS daybook.imports_org_id;\nCREATE INDEX CONCURRENTLY imports_org_id ON daybook.imports (org_id)",
+	},
+	"two indexes": {
+		up: noTransaction + "DROP INDEX CONCURRENTLY IF EXISTS daybook.later;\nCREATE INDEX CONCURRENTLY later ON daybook.jobs (org_id);\n" +
+			"DROP INDEX CONCURRENTLY IF EXISTS daybook.latest;\nCREATE INDEX CONCURRENTLY latest ON daybook.jobs (org_id, id)",
+		down: "DROP INDEX CONCURRENTLY IF EXISTS daybook.later;\nDROP INDEX CONCURRENTLY IF EXISTS daybook.latest",
+	},
+	"two indexes, of which one may be there": {
+		up: noTransaction + "DROP INDEX CONCURRENTLY IF EXISTS daybook.later;\nCREATE INDEX CONCURRENTLY later ON daybook.jobs (org_id);\n" +
+			"CREATE INDEX CONCURRENTLY latest ON daybook.jobs (org_id, id)",
+		problem: "DROP INDEX CONCURRENTLY IF EXISTS daybook.latest first",
+	},
+	"an index that is taken back, once": {
+		up:      noTransaction + "DROP INDEX CONCURRENTLY IF EXISTS daybook.later;\nCREATE INDEX CONCURRENTLY later ON daybook.jobs (org_id)",
+		down:    "DROP INDEX CONCURRENTLY daybook.later",
+		problem: `cannot begin anew after an interruption, as "DROP INDEX CONCURRENTLY daybook.later" of its Down fails then`,
+	},
+	"an index that is gone and comes back": {
+		before:  `CREATE INDEX later ON daybook.jobs (org_id)`,
+		up:      noTransaction + "-- +daybook allows index daybook.later: it is slow\nDROP INDEX CONCURRENTLY IF EXISTS daybook.later",
+		down:    "CREATE INDEX CONCURRENTLY IF NOT EXISTS later ON daybook.jobs (org_id)",
+		problem: "DROP INDEX CONCURRENTLY IF EXISTS daybook.later first",
 	},
 }
 

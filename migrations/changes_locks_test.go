@@ -1,12 +1,14 @@
 package migrations_test
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
 )
 
@@ -61,33 +63,23 @@ var (
 	validates  = regexp.MustCompile(`^ALTER TABLE [\w.]+ VALIDATE CONSTRAINT \w+$`)
 )
 
-// outside applies a migration that is none: only what takes no strong lock may be in it, and an
-// index that a try has left half done is dropped before it is made.
+// outside applies a migration that is none: only what takes no strong lock may be in it. A run that
+// is interrupted, were it only before the note that all is applied, begins anew with the first
+// statement.
 func outside(t *testing.T, conn *pgx.Conn, up string) []string {
 	t.Helper()
 	const indexes = `SELECT indexrelid::regclass::text FROM pg_index`
-	known, dropped := texts(t, conn, indexes), map[string]bool{}
-	var found, old []string
-	for statement := range strings.SplitSeq(up, ";") {
-		plain := withoutComments(statement)
-		if plain == "" {
-			continue
-		}
+	known := texts(t, conn, indexes)
+	var found, old, made []string
+	for _, plain := range statementsOf(up) {
 		drops, makes := dropsIndex.FindStringSubmatch(plain), makesIndex.FindStringSubmatch(plain)
 		switch {
 		case drops != nil:
-			dropped[drops[1]] = true
 			if known[drops[1]] {
 				old = append(old, drops[1])
 			}
 		case makes != nil:
-			name := makes[2] + "." + makes[1]
-			if !dropped[name] {
-				found = append(found, "wants DROP INDEX CONCURRENTLY IF EXISTS "+name+" first: a try that failed leaves an index that is not valid")
-			}
-			for _, index := range old {
-				found = append(found, fmt.Sprintf("drops %s before it makes %s: workers go without as long as that takes, so make one of another name first", index, name))
-			}
+			made = append(made, makes[2]+"."+makes[1])
 		case validates.MatchString(plain):
 		default:
 			found = append(found, "may not be outside of a transaction: "+plain)
@@ -95,7 +87,49 @@ func outside(t *testing.T, conn *pgx.Conn, up string) []string {
 		_, err := conn.Exec(t.Context(), plain)
 		require.NoError(t, err)
 	}
+	if len(old) > 0 && len(made) > 0 {
+		found = append(found, fmt.Sprintf("drops %s and makes %s: a run that begins anew would leave workers without any as long as that takes, "+
+			"so make one of another name, and drop the old one in a migration that follows", old[0], made[0]))
+	}
 	return found
+}
+
+// again runs a migration that is no transaction again, as after an interruption, and its other
+// direction twice. It is applied in the end. An index that a try has left half done is to be dropped
+// before it is made.
+func again(t *testing.T, conn *pgx.Conn, up, down string) (found []string) {
+	t.Helper()
+	for _, text := range []string{up, down} {
+		dropped := map[string]bool{}
+		for _, statement := range statementsOf(text) {
+			if drops := dropsIndex.FindStringSubmatch(statement); drops != nil {
+				dropped[drops[1]] = true
+			}
+			if makes := makesIndex.FindStringSubmatch(statement); makes != nil && !dropped[makes[2]+"."+makes[1]] {
+				found = append(found, fmt.Sprintf("wants DROP INDEX CONCURRENTLY IF EXISTS %s.%s first: a try that failed leaves an index that is not valid", makes[2], makes[1]))
+			}
+		}
+	}
+	for _, way := range []struct{ name, text string }{{"Up", up}, {"Down", down}, {"Down", down}, {"Up", up}} {
+		for _, statement := range statementsOf(way.text) {
+			_, err := conn.Exec(t.Context(), statement)
+			if refusal, is := errors.AsType[*pgconn.PgError](err); is {
+				return append(found, fmt.Sprintf("cannot begin anew after an interruption, as %q of its %s fails then: %s", statement, way.name, refusal.Message))
+			}
+			require.NoError(t, err)
+		}
+	}
+	return found
+}
+
+// statementsOf are the statements of a migration that is no transaction, each on one line.
+func statementsOf(text string) (list []string) {
+	for statement := range strings.SplitSeq(text, ";") {
+		if plain := withoutComments(statement); plain != "" {
+			list = append(list, plain)
+		}
+	}
+	return list
 }
 
 // withoutComments is a statement on one line.

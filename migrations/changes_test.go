@@ -41,13 +41,14 @@ func TestLaterMigrations(t *testing.T) {
 // would suffer.
 func problems(t *testing.T, db *pgtest.DB, text string) []string {
 	t.Helper()
-	up, _, _ := strings.Cut(text, "-- +goose Down")
+	up, down, _ := strings.Cut(text, "-- +goose Down")
 	conn, err := pgx.Connect(t.Context(), db.URL)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, conn.Close(t.Context())) }()
 	before := look(t, conn)
 	var found []string
-	if strings.Contains(text, "-- +goose NO TRANSACTION") {
+	alone := strings.Contains(text, "-- +goose NO TRANSACTION")
+	if alone {
 		found = outside(t, conn, up)
 	} else {
 		found = inside(t, conn, up)
@@ -62,6 +63,9 @@ func problems(t *testing.T, db *pgtest.DB, text string) []string {
 	found = append(found, unexplained(changes, up)...)
 	found = append(found, misfits(t, conn)...)
 	found = append(found, refused(t, conn)...)
+	if alone {
+		found = append(found, again(t, conn, up, down)...)
+	}
 	slices.Sort(found)
 	return found
 }
