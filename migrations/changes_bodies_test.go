@@ -43,13 +43,10 @@ func misfits(t *testing.T, conn *pgx.Conn) (found []string) {
 // the name.
 func named(t *testing.T, conn *pgx.Conn, before, after schema) map[string]string {
 	t.Helper()
-	left := map[string]bool{"": true}
-	for _, e := range after.uses {
-		left[e.Thing] = true
-	}
+	left := after.things()
 	bodies, problems := details(t, conn, plpgsqlBodies), map[string]string{}
 	for _, e := range before.uses {
-		if left[e.Thing] || !left[e.Of] {
+		if left[e.Thing] || e.Of != "" && !left[e.Of] {
 			continue
 		}
 		in, word := wholeWord(e.In), wholeWord(e.Word)

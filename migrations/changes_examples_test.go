@@ -148,6 +148,17 @@ var usedThings = map[string]example{
 		before: `GRANT SELECT ON daybook.jobs TO pg_monitor`, up: `REVOKE SELECT ON daybook.jobs FROM pg_monitor`,
 		problem: "takes away SELECT of pg_monitor on daybook.jobs",
 	},
+	"a right on a sequence taken away": {
+		before: `GRANT USAGE ON SEQUENCE daybook.fence_seq TO pg_monitor`, up: `REVOKE USAGE ON SEQUENCE daybook.fence_seq FROM pg_monitor`,
+		problem: "takes away USAGE of pg_monitor on daybook.fence_seq",
+	},
+	"a right on a schema taken away": {
+		before: `GRANT USAGE ON SCHEMA queues TO pg_monitor`, up: `REVOKE USAGE ON SCHEMA queues FROM pg_monitor`,
+		problem: "takes away USAGE of pg_monitor on schema queues",
+	},
+	"a right on a table that is gone": {
+		before: `CREATE TABLE daybook.old (id text); GRANT SELECT, INSERT (id) ON daybook.old TO pg_monitor`, up: "-- +daybook breaks\nDROP TABLE daybook.old",
+	},
 }
 
 var guardedRows = map[string]example{

@@ -3,7 +3,6 @@ package migrations_test
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"strings"
 	"testing"
@@ -26,8 +25,8 @@ type schema struct {
 	guarded []detail
 	// bodies are those of functions by which rows are indexed, checked or generated.
 	bodies []detail
-	// rights are what roles may do, and with what.
-	rights []detail
+	// rights are what roles may do.
+	rights map[string]bool
 	// functions are there, and how many have the name.
 	functions []detail
 	// uses are what bodies of functions may name.
@@ -41,13 +40,18 @@ func look(t *testing.T, conn *pgx.Conn) schema {
 	t.Helper()
 	surface, err := released.Surface(t.Context(), conn)
 	require.NoError(t, err)
+	rights, err := released.Rights(t.Context(), conn)
+	require.NoError(t, err)
 	s := schema{
 		surface: map[string]bool{}, tables: texts(t, conn, ownTables),
 		given: details(t, conn, mustBeGiven), guarded: details(t, conn, guardsOfTables),
-		bodies: details(t, conn, bodiesOfRows), rights: details(t, conn, rightsOfRoles), functions: details(t, conn, functionNames), uses: uses(t, conn),
+		bodies: details(t, conn, bodiesOfRows), rights: map[string]bool{}, functions: details(t, conn, functionNames), uses: uses(t, conn),
 	}
 	for _, line := range surface {
 		s.surface[line] = true
+	}
+	for _, right := range rights {
+		s.rights[right] = true
 	}
 	return s
 }
@@ -69,12 +73,11 @@ func byThing(list []detail) map[string]string {
 	return m
 }
 
-// things are the names of what programs find: tables, and functions, columns and parameters.
+// things are the names of what is there: tables and their like, columns, and functions.
 func (s schema) things() map[string]bool {
-	names := maps.Clone(s.tables)
-	for line := range s.surface {
-		name, _, _ := strings.Cut(line, " = ")
-		names[name] = true
+	names := map[string]bool{}
+	for _, e := range s.uses {
+		names[e.Thing] = true
 	}
 	return names
 }
@@ -114,22 +117,27 @@ func missed(before, after schema) (found []string) {
 	return append(found, otherRights(before, after)...)
 }
 
-// otherRights are those that roles have no more on what is there still, and those that every role got
-// on a function that was there.
+// otherRights are those that roles have no more, but for those on what is gone, and those that every
+// role got on a function that was there.
 func otherRights(before, after schema) (found []string) {
-	had, has := byThing(before.rights), byThing(after.rights)
-	objects, left := before.things(), after.things()
-	for _, e := range before.rights {
-		if _, is := has[e.Thing]; !is && left[e.In] {
-			found = append(found, "takes away "+e.Thing)
+	had, has := before.things(), after.things()
+	for right := range before.rights {
+		if on := objectOf(right); !after.rights[right] && (has[on] || !had[on]) {
+			found = append(found, "takes away "+right)
 		}
 	}
-	for _, e := range after.rights {
-		if _, is := had[e.Thing]; !is && objects[e.In] && strings.HasPrefix(e.Thing, "EXECUTE of PUBLIC ") {
-			found = append(found, "gives "+e.Thing)
+	for right := range after.rights {
+		if !before.rights[right] && had[objectOf(right)] && strings.HasPrefix(right, "EXECUTE of PUBLIC ") {
+			found = append(found, "gives "+right)
 		}
 	}
 	return found
+}
+
+// objectOf is what a right is on.
+func objectOf(right string) string {
+	_, object, _ := strings.Cut(right, " on ")
+	return object
 }
 
 // guards are the constraints, indexes, triggers and columns that may be safe to change: the problem
@@ -197,26 +205,13 @@ WITH RECURSIVE own AS (
 )
 SELECT '', 'the body of ' || oid::regprocedure, body FROM tied`
 
-const rightsOfRoles = `
-SELECT format('%I.%I', n.nspname, p.proname), format('%s of %s on %I.%I', a.privilege_type, CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END, n.nspname, p.proname), ''
-  FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace, aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a
- WHERE n.nspname IN ('daybook', 'queues', 'internal')
-UNION ALL
-SELECT r.oid::regclass::text, format('%s of %s on %s', a.privilege_type, CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END, r.oid::regclass), ''
-  FROM pg_class r, aclexplode(coalesce(r.relacl, acldefault(CASE r.relkind WHEN 'S' THEN 's' ELSE 'r' END::"char", r.relowner))) a
- WHERE r.` + ofDaybook + ` AND r.relkind IN ('r', 'v', 'p', 'S')
-UNION ALL
-SELECT format('%s.%I', r.oid::regclass, c.attname), format('%s of %s on %s.%I', a.privilege_type, a.grantee::regrole, r.oid::regclass, c.attname), ''
-  FROM pg_attribute c JOIN pg_class r ON r.oid = c.attrelid, aclexplode(c.attacl) a
- WHERE r.` + ofDaybook + ` AND NOT c.attisdropped`
-
 const functionNames = `
 SELECT '', format('%I.%I', n.nspname, p.proname), count(*)::text
   FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
  WHERE n.nspname IN ('daybook', 'queues')
  GROUP BY n.nspname, p.proname`
 
-// mayNot is the refusal of statements that need a role's right: of rights see rightsOfRoles.
+// mayNot is the refusal of statements that need a role's right: of rights see otherRights.
 const mayNot = "42501"
 
 // refused are the statements of the release's programs that PostgreSQL does not plan any more. A

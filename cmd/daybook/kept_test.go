@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"iter"
 	"maps"
 	"os"
 	"slices"
@@ -21,6 +22,7 @@ import (
 	"github.com/daybook-dev/daybook/internal/dev/pgtest"
 	"github.com/daybook-dev/daybook/internal/dev/released"
 	"github.com/daybook-dev/daybook/internal/watching/metrics"
+	"github.com/daybook-dev/daybook/migrations"
 	"github.com/daybook-dev/daybook/server"
 )
 
@@ -34,7 +36,7 @@ var keepSurface = flag.Bool("keep", false, "write what others rely on into testd
 func TestWhatOthersRelyOn(t *testing.T) {
 	t.Parallel()
 	now := map[string]bool{}
-	for _, lines := range [][]string{exported(t), commands(), operations(t), classes(), exposed(), columnsAndFunctions(t)} {
+	for _, lines := range [][]string{exported(t), commands(), operations(t), classes(), exposed(), columnsAndFunctions(t), rights(t, givenRoles(t))} {
 		require.NotEmpty(t, lines)
 		for _, line := range lines {
 			now[line] = true
@@ -58,12 +60,16 @@ func TestWhatOthersRelyOn(t *testing.T) {
 }
 
 // unexplained are the lines that are not there any more and whose thing, what stands behind the
-// first colon, the changes do not name.
+// first colon, the changes do not name. A right on what is gone goes with it.
 func unexplained(kept []string, now map[string]bool, changes string) []string {
+	had, has := named(slices.Values(kept)), named(maps.Keys(now))
 	var gone []string
 	for _, line := range kept {
-		_, thing, _ := strings.Cut(line, ": ")
+		what, thing, _ := strings.Cut(line, ": ")
 		thing, _, _ = strings.Cut(thing, " =")
+		if _, on, _ := strings.Cut(thing, " on "); what == "right" && had[on] && !has[on] {
+			continue
+		}
 		if !now[line] && !strings.Contains(changes, "`"+thing+"`") {
 			gone = append(gone, line)
 		}
@@ -71,13 +77,28 @@ func unexplained(kept []string, now map[string]bool, changes string) []string {
 	return gone
 }
 
+// named are the things of SQL that lines are about, with the tables of columns.
+func named(lines iter.Seq[string]) map[string]bool {
+	names := map[string]bool{}
+	for line := range lines {
+		if thing, is := strings.CutPrefix(line, "sql: "); is {
+			thing, _, _ = strings.Cut(thing, " =")
+			names[thing] = true
+			names[thing[:strings.LastIndex(thing, ".")]] = true
+		}
+	}
+	return names
+}
+
 func TestUnexplainedChanges(t *testing.T) {
 	t.Parallel()
-	now := map[string]bool{"metric: a = gauge": true}
-	kept := []string{"metric: a = gauge", "metric: b = counter", "command: daybook x --y"}
+	now := map[string]bool{"metric: a = gauge": true, "sql: daybook.t.c = text": true}
+	kept := []string{"metric: a = gauge", "metric: b = counter", "command: daybook x --y", "right: INSERT of r on daybook.t.c", "right: USAGE of r on daybook.s"}
 	assert.Equal(t, kept[1:], unexplained(kept, now, ""))
 	assert.Equal(t, kept[2:], unexplained(kept, now, "- `b` is `c` now, and daybook x has no --y."))
-	assert.Empty(t, unexplained(kept, now, "- `b` and `daybook x --y` are gone."))
+	assert.Empty(t, unexplained(kept, now, "- `b` and `daybook x --y` are gone, and `INSERT of r on daybook.t.c` as well as `USAGE of r on daybook.s`."))
+	assert.Empty(t, unexplained([]string{"sql: daybook.t.d = text", "sql: daybook.u.c = text", "right: INSERT of r on daybook.t.d", "right: SELECT of r on daybook.u"},
+		now, "- `daybook.t.d` and `daybook.u.c`"), "with their rights")
 }
 
 // exported is what the Go packages export, with the values of constants, exit codes among them.
@@ -180,4 +201,53 @@ func columnsAndFunctions(t *testing.T) []string {
 		lines[i] = "sql: " + line
 	}
 	return lines
+}
+
+// givenRoles is a database in which Daybook's roles have their rights.
+func givenRoles(t *testing.T) *pgtest.DB {
+	t.Helper()
+	db := pgtest.New(t)
+	require.NoError(t, migrations.Roles(t.Context(), db.URL))
+	return db
+}
+
+// rights are what Daybook's roles may do. What every role may is said of functions by
+// columnsAndFunctions.
+func rights(t *testing.T, db *pgtest.DB) []string {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), db.URL)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, conn.Close(t.Context())) }()
+	all, err := released.Rights(t.Context(), conn)
+	require.NoError(t, err)
+	var lines []string
+	for _, right := range all {
+		if !strings.Contains(right, " of PUBLIC ") {
+			lines = append(lines, "right: "+right)
+		}
+	}
+	return lines
+}
+
+// A right that roles/roles.sql gives no more is missed.
+func TestRightsThatAreTakenAway(t *testing.T) {
+	t.Parallel()
+	db := givenRoles(t)
+	kept := append(rights(t, db), columnsAndFunctions(t)...)
+	for stmt, right := range map[string]string{
+		`REVOKE UPDATE ON daybook.documents FROM daybook_worker`:              "UPDATE of daybook_worker on daybook.documents",
+		`REVOKE INSERT (payload) ON daybook.jobs FROM daybook_domain`:         "INSERT of daybook_domain on daybook.jobs.payload",
+		`REVOKE EXECUTE ON FUNCTION queues.enqueue_tasks FROM daybook_domain`: "EXECUTE of daybook_domain on queues.enqueue_tasks",
+		`REVOKE USAGE ON SEQUENCE daybook.fence_seq FROM daybook_worker`:      "USAGE of daybook_worker on daybook.fence_seq",
+		`REVOKE USAGE ON SCHEMA daybook FROM daybook_reader`:                  "USAGE of daybook_reader on schema daybook",
+	} {
+		_, err := db.Pool.Exec(t.Context(), stmt)
+		require.NoError(t, err)
+		now := map[string]bool{}
+		for _, line := range append(rights(t, db), columnsAndFunctions(t)...) {
+			now[line] = true
+		}
+		assert.Equal(t, []string{"right: " + right}, unexplained(kept, now, ""))
+		require.NoError(t, migrations.Roles(t.Context(), db.URL))
+	}
 }

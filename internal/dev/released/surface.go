@@ -38,10 +38,39 @@ SELECT format('%s(%s) = %s %s%s%s', name, parameter, row_number() OVER (PARTITIO
 
 // Surface returns what statements find in the schema of a database: "thing = how it is". It sets
 // the session's search path, so that each name is written with its schema.
-func Surface(ctx context.Context, conn *pgx.Conn) ([]string, error) {
+func Surface(ctx context.Context, conn *pgx.Conn) ([]string, error) { return list(ctx, conn, surface) }
+
+// rights lists what roles may do by a GRANT of their own, the owner apart.
+const rights = `
+SELECT format('%s of %s on %I.%I', a.privilege_type, CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END, n.nspname, p.proname)
+  FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace, aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a
+ WHERE n.nspname IN ('daybook', 'queues', 'internal') AND a.grantee <> p.proowner
+UNION
+SELECT format('%s of %s on %s', a.privilege_type, CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END, r.oid::regclass)
+  FROM pg_class r, aclexplode(r.relacl) a
+ WHERE r.relnamespace::regnamespace::text IN ('daybook', 'queues') AND r.relkind IN ('r', 'v', 'p', 'S') AND a.grantee <> r.relowner
+UNION
+SELECT format('%s of %s on %s.%I', a.privilege_type, CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END, r.oid::regclass, c.attname)
+  FROM pg_attribute c JOIN pg_class r ON r.oid = c.attrelid, aclexplode(c.attacl) a
+ WHERE r.relnamespace::regnamespace::text IN ('daybook', 'queues') AND NOT c.attisdropped AND a.grantee <> r.relowner
+UNION
+SELECT format('%s of %s on schema %I', a.privilege_type, CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END, n.nspname)
+  FROM pg_namespace n, aclexplode(n.nspacl) a
+ WHERE n.nspname IN ('daybook', 'queues', 'internal') AND a.grantee <> n.nspowner
+UNION
+SELECT format('membership of %s in %s', m.member::regrole, m.roleid::regrole)
+  FROM pg_auth_members m
+ WHERE m.roleid::regrole::text ~ '^(daybook_|worker_service_user$)' AND m.member::regrole::text ~ '^daybook_'`
+
+// Rights returns which rights roles have in a database: "INSERT of daybook_domain on
+// daybook.documents", and which of Daybook's roles are members of others. It sets the session's
+// search path.
+func Rights(ctx context.Context, conn *pgx.Conn) ([]string, error) { return list(ctx, conn, rights) }
+
+func list(ctx context.Context, conn *pgx.Conn, query string) ([]string, error) {
 	if _, err := conn.Exec(ctx, `SET search_path = pg_catalog`); err != nil {
 		return nil, err
 	}
-	rows, _ := conn.Query(ctx, surface)
+	rows, _ := conn.Query(ctx, query)
 	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
