@@ -1,11 +1,11 @@
 package handlers
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"io"
-	"os"
 	"time"
 
 	"github.com/daybook-dev/daybook/internal/report"
@@ -13,7 +13,7 @@ import (
 	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
 )
 
-// maxPrintedHTML bounds the HTML that a template makes for a PDF, in bytes: it is held in memory.
+// maxPrintedHTML bounds the HTML that a template makes for a PDF, in bytes.
 const maxPrintedHTML = 24 << 20
 
 // printed reads a report in HTML or PDF. All of it is in memory, so that its rows are limited.
@@ -28,27 +28,24 @@ func (h *ReportHandler) printed(ctx context.Context, c *call[Report], filter led
 		return func(w io.Writer) (int64, error) { return r.Rows(), templateFailure(h.templates.Write(w, r)) }, nil
 	}
 	return func(w io.Writer) (int64, error) {
-		page, err := os.CreateTemp("", "daybook-report-*.html")
-		if err != nil {
+		var page printedPage
+		if err := templateFailure(h.templates.Write(&page, r)); err != nil {
 			return 0, err
 		}
-		defer func() { _ = page.Close(); _ = os.Remove(page.Name()) }()
-		if err := templateFailure(h.templates.Write(page, r)); err != nil {
-			return 0, err
-		}
-		size, err := page.Seek(0, io.SeekCurrent)
-		if err != nil {
-			return 0, err
-		}
-		if size > maxPrintedHTML {
-			return 0, invalid("the report makes %d MiB of HTML, more than can be printed: name a shorter span", size>>20)
-		}
-		if _, err := page.Seek(0, io.SeekStart); err != nil {
-			return 0, err
-		}
-		result.Missing, err = report.PDF{Font: h.font, MadeAt: time.Now()}.Write(w, page)
+		var err error
+		result.Missing, err = report.PDF{Font: h.font, MadeAt: time.Now()}.Write(w, &page.html)
 		return r.Rows(), err
 	}, nil
+}
+
+// printedPage holds the HTML of a report in memory: a container's file system may be read-only.
+type printedPage struct{ html bytes.Buffer }
+
+func (p *printedPage) Write(b []byte) (int, error) {
+	if p.html.Len()+len(b) > maxPrintedHTML {
+		return 0, invalid("the report makes more than %d MiB of HTML, which is more than can be printed: name a shorter span", maxPrintedHTML>>20)
+	}
+	return p.html.Write(b)
 }
 
 // read reads what a report shows.

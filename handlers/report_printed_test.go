@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
@@ -87,6 +88,21 @@ func TestReportsInPDF(t *testing.T) {
 	assert.Contains(t, failed.Error, "more than 5 rows")
 	refused := b.run(Report{Kind: ReportJournal, Format: "docx"})
 	assert.Equal(t, models.CodePayloadInvalid, refused.Code)
+}
+
+// TestPrintingWritesNoFile: a container's file system may be read-only, without a /tmp.
+func TestPrintingWritesNoFile(t *testing.T) {
+	b := setup(t)
+	b.books()
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "journal.html"), bytes.Repeat([]byte("<p>"), maxPrintedHTML/3+1), 0o600))
+	bucket := b.reportsWith(ReportConfig{Templates: dir})
+	t.Setenv("TMPDIR", filepath.Join(dir, "none"))
+	r := result[ReportResult](t, b.run(Report{Kind: ReportTrialBalance, Format: ReportPDF}))
+	assert.True(t, strings.HasPrefix(content(t, bucket, r), "%PDF-"))
+	failed := b.run(Report{Kind: ReportJournal, Format: ReportPDF})
+	assert.Equal(t, models.CodePayloadInvalid, failed.Code)
+	assert.Contains(t, failed.Error, "more than 24 MiB of HTML")
 }
 
 // A template that fails on a report is the operator's to correct: no attempt is spent on it again.
