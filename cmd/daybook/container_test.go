@@ -43,10 +43,13 @@ func TestImage(t *testing.T) {
 	require.Len(t, stages, 2)
 	for _, stage := range stages {
 		assert.NotContains(t, stage, "ADD", "COPY fetches nothing and unpacks nothing")
-		assert.Regexp(t, `^[\w./-]+:[\w.-]+ AS \w+$`, stage["FROM"][0], "a base has a tag")
+		assert.Regexp(t, `^[\w-]+(\.\w+)+/[\w./-]+:[\w.-]+ AS \w+$`, stage["FROM"][0], "a base has a tag, and its registry, which podman wants to be told")
 		assert.NotContains(t, stage["FROM"][0], ":latest")
 	}
 	image := stages[1]
+	for _, file := range []string{"LICENSE", "THIRD_PARTY_LICENSES"} {
+		assert.Regexp(t, file+` .*/usr/share/doc/daybook/`, strings.Join(image["COPY"], " "), "the image has the licences of what it holds")
+	}
 	assert.Equal(t, []string{"nonroot:nonroot"}, image["USER"])
 	assert.NotContains(t, image, "RUN", "there is no shell")
 	for _, label := range []string{"title", "description", "licenses", "source", "version", "revision"} {

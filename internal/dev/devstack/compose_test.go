@@ -33,9 +33,8 @@ type composeService struct {
 	DependsOn       map[string]struct{ Condition string } `yaml:"depends_on"`
 	Healthcheck     *composeHealthcheck
 	Restart         string
-	StopGracePeriod string `yaml:"stop_grace_period"`
-	ReadOnly        bool   `yaml:"read_only"`
-	Tmpfs           []string
+	StopGracePeriod string   `yaml:"stop_grace_period"`
+	ReadOnly        bool     `yaml:"read_only"`
 	CapDrop         []string `yaml:"cap_drop"`
 	SecurityOpt     []string `yaml:"security_opt"`
 }
@@ -69,7 +68,7 @@ func TestComposeFileIsCoherent(t *testing.T) {
 	for _, m := range regexp.MustCompile(`(?m)^FROM \S+:\S+ AS (\w+)$`).FindAllSubmatch(dockerfile, -1) {
 		stages = append(stages, string(m[1]))
 	}
-	pinned := regexp.MustCompile(`^[a-z/]+:v?\d+(\.\d+)*$`)
+	pinned := regexp.MustCompile(`^docker\.io/[a-z/]+:v?\d+(\.\d+)*$`)
 	for name, s := range compose.Services {
 		if s.Build != nil {
 			require.Contains(t, stages, s.Build.Target, "service %s: build target", name)
@@ -77,7 +76,7 @@ func TestComposeFileIsCoherent(t *testing.T) {
 			require.Equal(t, []string{"ALL"}, s.CapDrop, "service %s: it needs no rights", name)
 			require.Equal(t, []string{"no-new-privileges:true"}, s.SecurityOpt, "service %s", name)
 		} else {
-			require.Regexp(t, pinned, s.Image, "service %s: image with a version", name)
+			require.Regexp(t, pinned, s.Image, "service %s: image with a version, and its registry, which podman wants to be told", name)
 		}
 		for _, port := range s.Ports {
 			require.True(t, strings.HasPrefix(port, loopback+":"), "service %s: port %s on loopback only", name, port)
@@ -99,6 +98,9 @@ func TestComposeFileIsCoherent(t *testing.T) {
 			switch needs.Condition {
 			case "service_healthy":
 				require.NotNil(t, needed.Healthcheck, "service %s waits for the health of %s", name, other)
+				if s.Restart != "" {
+					require.Equal(t, s.Restart, needed.Restart, "service %s is started again, and needs %s", name, other)
+				}
 			case "service_completed_successfully":
 				require.Empty(t, needed.Restart, "service %s waits for the end of %s", name, other)
 			default:
@@ -108,7 +110,7 @@ func TestComposeFileIsCoherent(t *testing.T) {
 	}
 
 	worker, postgres, temporal := compose.Services["worker"], compose.Services["postgres"], compose.Services["temporal"]
-	require.Equal(t, "temporalio/temporal:"+strings.TrimPrefix(temporalVersion, "v"), temporal.Image)
+	require.Equal(t, "docker.io/temporalio/temporal:"+strings.TrimPrefix(temporalVersion, "v"), temporal.Image)
 	require.Equal(t, "temporal:7233", worker.Environment[EnvTemporalAddress])
 	plain := regexp.MustCompile(`\$\{\w+:-(\w+)\}`).ReplaceAllString
 	database, err := url.Parse(plain(worker.Environment[EnvDatabaseURL], "$1"))

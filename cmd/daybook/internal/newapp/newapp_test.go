@@ -132,7 +132,7 @@ func TestVersionsAreDaybooks(t *testing.T) {
 		return string(text)
 	}
 	assert.Contains(t, read(filepath.Join(root, "go.mod")), "\ngo "+goVersion+"\n")
-	images := regexp.MustCompile(`image: .*|FROM golang:.*`)
+	images := regexp.MustCompile(`image: .*|FROM \S*golang:.*`)
 	for _, name := range []string{"docker-compose.yml", "Dockerfile"} {
 		theirs := read(filepath.Join(root, name))
 		found := images.FindAllString(read(filepath.Join("app", name)), -1)
