@@ -46,6 +46,7 @@ const actions = {
   "cut step": async (job) => void await effectStep(job, lose(job)),
   "refuse step": (job) => effectStep(job, () => again(job)),
   "pause in step": (job) => effectStep(job, () => sleep(job.attempt === 1 ? 3000 : 0)),
+  "hang in step": (job) => effectStep(job, () => new Promise(() => {})),
   "big step": (job) => job.step("a", () => "x".repeat(1 << 20)),
   "unstorable step": (job) => job.step("a", () => "\0"),
   "step twice": async (job) => {
