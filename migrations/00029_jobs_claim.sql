@@ -283,23 +283,26 @@ $$;
 COMMENT ON FUNCTION daybook.claim_jobs IS
     'Leases up to most due jobs of the types of a worker (start_job_worker) for 10 seconds: commit, and call renew_jobs every second or two. Priority first, then organizations in turn, then the longest due; pauses, caps and rates of organizations, limits by key, and limits and rates of named queues are kept';
 
-CREATE FUNCTION daybook.renew_jobs(worker text) RETURNS TABLE (job_id text, fence bigint, cancel_requested boolean)
+CREATE FUNCTION daybook.renew_jobs(worker text, jobs text[]) RETURNS TABLE (job_id text, fence bigint, cancel_requested boolean)
     LANGUAGE plpgsql
 AS $$
 #variable_conflict use_column
 DECLARE
     turn CONSTANT text := daybook.sql_turn(worker);
 BEGIN
+    -- A worker whose places are all taken does not claim. What claim_jobs does beside this, once a minute, goes before.
+    UPDATE daybook.job_workers w SET last_seen = clock_timestamp()
+     WHERE w.id = turn AND w.stopped_at IS NULL AND w.last_seen < clock_timestamp() - interval '2 minutes';
     -- What is locked is being completed.
     UPDATE daybook.jobs j SET last_attempted_at = clock_timestamp()
-     WHERE j.id = ANY (ARRAY(SELECT h.id FROM daybook.jobs h WHERE h.turn_id = turn AND num_nulls(nullif(h.state, 'leased')) = 1
+     WHERE j.id = ANY (ARRAY(SELECT h.id FROM daybook.jobs h WHERE h.id = ANY (renew_jobs.jobs) AND h.turn_id = turn AND h.state = 'leased'
                                 AND h.last_attempted_at < clock_timestamp() - interval '1.5 seconds'
                               ORDER BY h.org_id, h.id FOR NO KEY UPDATE SKIP LOCKED));
-    RETURN QUERY SELECT j.id, j.fence, j.cancel_requested FROM daybook.jobs j WHERE j.turn_id = turn AND num_nulls(nullif(j.state, 'leased')) = 1;
+    RETURN QUERY SELECT j.id, j.fence, j.cancel_requested FROM daybook.jobs j WHERE j.id = ANY (renew_jobs.jobs) AND j.turn_id = turn AND j.state = 'leased';
 END
 $$;
 COMMENT ON FUNCTION daybook.renew_jobs IS
-    'Has the leases of a worker last for 10 seconds from now, and returns what it holds; cancel_requested: end the attempt, by fail_job';
+    'Has the leases of the jobs that a worker works last for 10 seconds from now, and returns which of them it holds; cancel_requested: end the attempt, by fail_job. What it holds beside them, as after a claim whose answer was lost, ends as a dead worker''s does';
 
 -- Locks a job that a claim by SQL holds. An empty row: the claim holds it no more.
 CREATE FUNCTION daybook.held_job(job_id text, fence bigint) RETURNS daybook.jobs

@@ -273,8 +273,10 @@ class Worker:
     def _renewing(self) -> None:
         while True:
             try:
+                with self._changed:
+                    ids = [job.job_id for job, _ in self._running.values() if not job.stopped.is_set()]
                 held = {(r["job_id"], r["fence"]): r["cancel_requested"]
-                        for r in self._call("SELECT * FROM daybook.renew_jobs(%s)", self.name)}
+                        for r in self._call("SELECT * FROM daybook.renew_jobs(%s, %s)", self.name, ids)}
                 self._look(held)
             except Exception as e:
                 log.warning("renew leases: %s", e)

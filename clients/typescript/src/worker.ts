@@ -339,7 +339,8 @@ export class Worker {
 
   private async renew(): Promise<void> {
     const leased = [...this.leased];
-    const rows = await this.db.ask(this.renewals, renewWithin, "SELECT * FROM daybook.renew_jobs($1)", this.name);
+    const rows = await this.db.ask(this.renewals, renewWithin, "SELECT * FROM daybook.renew_jobs($1, $2)", this.name,
+      leased.map((r) => r.job.id));
     const held = new Map(rows.map((r) => [`${r.job_id} ${r.fence}`, r.cancel_requested]));
     for (const running of leased) {
       if (this.leased.has(running)) this.look(running, held.get(`${running.job.id} ${running.fence}`));
