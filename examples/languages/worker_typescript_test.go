@@ -1,6 +1,7 @@
 package languages_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -10,12 +11,21 @@ import (
 	"github.com/daybook-dev/daybook/queue"
 )
 
+// oddities are what a handler in TypeScript may throw or return beside the cases of all languages.
+var oddities = []struct{ do, want string }{
+	{"retry after nan", `pending 1 HANDLER_ERROR by the policy`},
+	{"retry after ages", `pending 1 HANDLER_ERROR after 1000000000`},
+	{"unprintable", `pending 1 HANDLER_ERROR by the policy`},
+	{"odd code", `pending 1 404 by the policy`},
+}
+
 // TestTypeScriptWorker has the worker in TypeScript meet what the others meet by other means.
 func TestTypeScriptWorker(t *testing.T) {
 	t.Parallel()
 	languages := languages()
 	command, env := languages[len(languages)-1].command(t)
 	for name, scenario := range map[string]func(c *conformance){
+		"odd outcomes": (*conformance).oddOutcomes,
 		"locked neighbour": (*conformance).lockedNeighbour, "hangs in a step": (*conformance).hangsInStep,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -24,6 +34,18 @@ func TestTypeScriptWorker(t *testing.T) {
 			daybooktest.AddOrganization(t, c.Pool, daybooktest.Organization{ID: "acme"})
 			scenario(c)
 		})
+	}
+}
+
+func (c *conformance) oddOutcomes() {
+	ids := make([]string, len(oddities))
+	for i, k := range oddities {
+		ids[i] = c.enqueue("quick", fmt.Sprintf(`{"do": %q, "note": "a"}`, k.do), queue.JobOptions{})
+	}
+	c.start()
+	c.until("all are worked", workedStmt)
+	for i, k := range oddities {
+		assert.Equal(c.t, k.want, c.text(stateStmt, ids[i]), k.do)
 	}
 }
 

@@ -41,8 +41,9 @@ export class RetryAfter extends JobError {
 export class Snooze extends Error {
   readonly seconds: number;
   constructor(seconds: number) {
-    super(`snoozed for ${Math.max(seconds, 1)} s`);
-    this.seconds = Math.max(seconds, 1);
+    const known = Math.max(delay(seconds) ?? 1, 1);
+    super(`snoozed for ${known} s`);
+    this.seconds = known;
   }
 }
 
@@ -321,12 +322,11 @@ export class Worker {
         job.id, fence, e.seconds, e.message);
       return;
     }
-    const own = e instanceof JobError || e instanceof Cancel;
-    const code = e instanceof Cancel ? "JOB_CANCELLED" : e instanceof JobError ? e.code : null;
-    const text = (own ? e.message : String(e)).replaceAll("\0", "");
+    const code = e instanceof Cancel ? "JOB_CANCELLED" : e instanceof JobError ? textOf(e.code) : null;
+    const text = textOf(e instanceof JobError || e instanceof Cancel ? e.message : e);
     const [{ state }] = await this.ask(this.pool,
       "SELECT daybook.fail_job($1, $2, $3, $4, make_interval(secs => $5), $6, $7, $8, $9) AS state", job.id,
-      fence, code, text, e instanceof RetryAfter ? e.seconds : null, e instanceof Final, h.base, h.factor, h.cap);
+      fence, code, text, e instanceof RetryAfter ? delay(e.seconds) : null, e instanceof Final, h.base, h.factor, h.cap);
     return e instanceof Cancel ? undefined : `${text}: now ${state ?? "another claim's"}`;
   }
 
@@ -360,5 +360,19 @@ export class Worker {
     } else if (Date.now() > until) {
       void this.end(running, new JobError(`not finished within ${timeout} s`, "TIMEOUT"));
     }
+  }
+}
+
+/** A delay that the database can hold, of thirty years at most; null when it is no number of seconds. */
+function delay(seconds: number): number | null {
+  return Number.isFinite(seconds) ? Math.min(Math.max(seconds, 0), 1e9) : null;
+}
+
+/** The text of what was thrown, which may be anything. */
+function textOf(thrown: unknown): string {
+  try {
+    return String(thrown).replaceAll("\0", "");
+  } catch {
+    return "what was thrown has no text";
   }
 }

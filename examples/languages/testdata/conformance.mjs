@@ -78,6 +78,10 @@ const actions = {
   "retry after": () => fail(new RetryAfter(120, "no", "NOT_FOUND")),
   "snooze": () => fail(new Snooze(300)),
   "cancel": () => fail(new Cancel("nothing to do")),
+  "retry after nan": () => fail(new RetryAfter(NaN, "no")),
+  "retry after ages": () => fail(new RetryAfter(1e300, "no")),
+  "unprintable": () => fail(Object.create(null)),
+  "odd code": () => fail(new JobError("no", 404)),
   "no result": () => ({ text: "\0" }),
   "hang": stopped,
   "hang once": async (job) => {
