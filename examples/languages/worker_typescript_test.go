@@ -2,6 +2,7 @@ package languages_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -17,6 +18,12 @@ var oddities = []struct{ do, want string }{
 	{"retry after ages", `pending 1 HANDLER_ERROR after 1000000000`},
 	{"unprintable", `pending 1 HANDLER_ERROR by the policy`},
 	{"odd code", `pending 1 404 by the policy`},
+	{"half a pair", `completed 1 RESULT_NOT_STORED`},
+	{"half a pair as key", `completed 1 RESULT_NOT_STORED`},
+	{"whole pair", `completed 1 {"text": "😀"}`},
+	{"backslash", `completed 1 {"text": "\\u0000 \\\\ud83d \"{["}`},
+	{"deep", `completed 1 RESULT_NOT_STORED`},
+	{"deepest", `completed 1 ` + strings.Repeat("[", 500) + "1" + strings.Repeat("]", 500)},
 }
 
 // TestTypeScriptWorker has the worker in TypeScript meet what the others meet by other means.
@@ -25,7 +32,7 @@ func TestTypeScriptWorker(t *testing.T) {
 	languages := languages()
 	command, env := languages[len(languages)-1].command(t)
 	for name, scenario := range map[string]func(c *conformance){
-		"odd outcomes": (*conformance).oddOutcomes,
+		"odd outcomes":     (*conformance).oddOutcomes,
 		"locked neighbour": (*conformance).lockedNeighbour, "hangs in a step": (*conformance).hangsInStep,
 	} {
 		t.Run(name, func(t *testing.T) {

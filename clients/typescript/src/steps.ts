@@ -132,13 +132,32 @@ function stepError(name: string, code: string, why: string): JobError {
   return new JobError(`step ${JSON.stringify(name.slice(0, 100))}: ${why}`, code);
 }
 
+const mostLevels = 500; // of arrays and objects in a result, as for workers in Go
+
 /** A result as JSON, or why there is none. */
 export function asJSON(result: unknown): [string | null, string | null] {
   try {
-    const text = JSON.stringify(result) ?? null;
-    if (text?.includes("\\u0000")) return [null, "the result has a character that the database cannot hold"];
-    return [text, null];
+    const text = JSON.stringify(result) ?? null, problem = text === null ? null : problemOf(text);
+    return problem === null ? [text, null] : [null, problem];
   } catch (e) {
     return [null, `the result is no JSON: ${e}`];
   }
+}
+
+/** Why the database cannot hold what JSON.stringify has written, which escapes only what it must; null: it can. */
+function problemOf(text: string): string | null {
+  let quoted = false, level = 0;
+  for (let i = 0; i < text.length; i++) {
+    const c = text[i];
+    if (c === '"') quoted = !quoted;
+    else if (quoted && c === "\\") {
+      if (/^u(0000|d[89a-f])/.test(text.slice(i + 1, i + 6))) {
+        return "the result has a character that the database cannot hold: U+0000, or half a surrogate pair";
+      }
+      i++; // what is escaped is no quote and no backslash of its own
+    } else if (!quoted && (c === "[" || c === "{")) {
+      if (++level > mostLevels) return `the result is nested deeper than ${mostLevels} levels`;
+    } else if (!quoted && (c === "]" || c === "}")) level--;
+  }
+  return null;
 }

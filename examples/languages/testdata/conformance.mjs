@@ -14,6 +14,12 @@ const fail = (error) => {
 };
 const stopped = (job) => new Promise((resolve) => job.signal.addEventListener("abort", resolve));
 
+const nested = (levels) => {
+  let value = 1;
+  for (let i = 0; i < levels; i++) value = [value];
+  return value;
+};
+
 // Steps.
 const cut = new Set(); // the jobs whose connection was lost in a step
 const again = (job) => job.attempt === 1 && fail(new RetryAfter(0, "again")); // the next attempt begins at once
@@ -82,6 +88,12 @@ const actions = {
   "retry after ages": () => fail(new RetryAfter(1e300, "no")),
   "unprintable": () => fail(Object.create(null)),
   "odd code": () => fail(new JobError("no", 404)),
+  "half a pair": () => ({ text: "\ud83d" }),
+  "half a pair as key": () => ({ "\ud83d": 1 }),
+  "whole pair": () => ({ text: "\ud83d\ude00" }),
+  "backslash": () => ({ text: "\\u0000 \\\\ud83d \"{[" }),
+  "deep": () => nested(501),
+  "deepest": () => nested(500),
   "no result": () => ({ text: "\0" }),
   "hang": stopped,
   "hang once": async (job) => {
