@@ -2,8 +2,13 @@ package languages_test
 
 import (
 	"fmt"
+	"net"
+	"net/url"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -34,6 +39,7 @@ func TestTypeScriptWorker(t *testing.T) {
 	for name, scenario := range map[string]func(c *conformance){
 		"odd outcomes":     (*conformance).oddOutcomes,
 		"locked neighbour": (*conformance).lockedNeighbour, "hangs in a step": (*conformance).hangsInStep,
+		"silent connections": (*conformance).silentConnections,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -87,4 +93,85 @@ SELECT count(*) = 1 FROM pg_stat_activity
 	c.until("its sessions have ended", `
 SELECT count(*) = 0 FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'daybook worker'`)
 	assert.Equal(c.t, "pending 0 SNOOZED", c.text(`SELECT concat_ws(' ', state, run_count, last_error_code) FROM daybook.jobs WHERE id = $1`, id))
+}
+
+// silentConnections: a server that is replaced without a word leaves connections that carry nothing.
+// Leases are renewed by others before they expire.
+func (c *conformance) silentConnections() {
+	id := c.enqueue("patient", `{"do": "hang"}`, queue.JobOptions{})
+	line := newLine(c.t, c.URL)
+	c.start("DAYBOOK_DATABASE_URL=" + line.url)
+	c.until("its lease is renewed", `SELECT last_attempted_at > created_at + interval '3 seconds' FROM daybook.jobs WHERE id = $1`, id)
+	began := time.Now()
+	line.silence()
+	before := c.text(`SELECT last_attempted_at::text FROM daybook.jobs WHERE id = $1`, id)
+	c.until("its lease is renewed again", `SELECT last_attempted_at > $2::timestamptz + interval '3 seconds' FROM daybook.jobs WHERE id = $1`, id, before)
+	assert.Less(c.t, time.Since(began), 15*time.Second, "and is good for 10 seconds")
+}
+
+// line leads to a database by connections that can be made to carry nothing.
+type line struct {
+	url   string
+	mu    sync.Mutex
+	conns []*atomic.Bool // whether each is silent
+}
+
+func newLine(t *testing.T, address string) *line {
+	t.Helper()
+	u, err := url.Parse(address)
+	require.NoError(t, err)
+	server := u.Host
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = listener.Close() })
+	u.Host = listener.Addr().String()
+	l := &line{url: u.String()}
+	go func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			behind, err := new(net.Dialer).DialContext(t.Context(), "tcp", server)
+			if err != nil {
+				_ = client.Close()
+				continue
+			}
+			silent := &atomic.Bool{}
+			l.mu.Lock()
+			l.conns = append(l.conns, silent)
+			l.mu.Unlock()
+			go carry(behind, client, silent)
+			go carry(client, behind, silent)
+		}
+	}()
+	return l
+}
+
+// silence makes the connections of the moment carry nothing, not even their end; later ones are
+// good.
+func (l *line) silence() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, silent := range l.conns {
+		silent.Store(true)
+	}
+}
+
+func carry(to, from net.Conn, silent *atomic.Bool) {
+	buffer := make([]byte, 4096)
+	for {
+		n, err := from.Read(buffer)
+		if silent.Load() {
+			if err != nil {
+				return
+			}
+			continue
+		}
+		_, _ = to.Write(buffer[:n]) // what cannot be written ends the reading too
+		if err != nil {
+			_ = to.Close()
+			return
+		}
+	}
 }

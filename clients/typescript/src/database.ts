@@ -47,7 +47,7 @@ export class Database {
   /** Runs f in a transaction, which ends with the signal over: whatever f waits for, its connection is closed. */
   async transaction<T>(pool: pg.Pool, over: AbortSignal, f: (tx: pg.ClientBase) => Promise<T>, settings = ""): Promise<T> {
     over.throwIfAborted();
-    const tx = await begin(pool, settings);
+    const tx = await begin(pool, over, settings);
     let result: T, committing = false;
     try {
       result = await unless(over, f(tx));
@@ -64,7 +64,7 @@ export class Database {
 
   /** Runs a statement of the worker's own, which may take so many milliseconds, whatever limit its role has. */
   async ask(pool: pg.Pool, limit: number, text: string, ...values: unknown[]): Promise<any[]> {
-    const over = AbortSignal.timeout(limit + 500); // the server's answer comes first, if there is one
+    const over = silence(limit + 500); // the server's own answer comes first, if there is one
     try {
       return await this.transaction(pool, over, async (tx) => (await tx.query(text, values)).rows,
         `; SET LOCAL statement_timeout = ${limit}`);
@@ -91,16 +91,23 @@ export class Database {
   }
 }
 
-async function begin(pool: pg.Pool, settings: string): Promise<pg.PoolClient> {
+async function begin(pool: pg.Pool, over: AbortSignal, settings: string): Promise<pg.PoolClient> {
   let tx: pg.PoolClient | undefined;
   try {
     tx = await pool.connect();
-    await unless(AbortSignal.timeout(answersWithin), tx.query("BEGIN ISOLATION LEVEL READ COMMITTED" + settings));
+    await unless(over, unless(silence(answersWithin), tx.query("BEGIN ISOLATION LEVEL READ COMMITTED" + settings)));
     return tx;
   } catch (e) {
     tx?.release(true);
     throw isFault(e) || isLost(e) ? new Unavailable(e, false) : e;
   }
+}
+
+/** Is aborted when so many milliseconds have gone by. */
+function silence(limit: number): AbortSignal {
+  const over = new AbortController();
+  setTimeout(() => over.abort(new Error(`no answer within ${limit} ms`)), limit).unref();
+  return over.signal;
 }
 
 /** What p gives, or the signal's reason as soon as it is aborted. */
@@ -119,7 +126,7 @@ function unless<T>(signal: AbortSignal, p: Promise<T>): Promise<T> {
  */
 async function isToBlame(tx: pg.ClientBase, e: unknown): Promise<boolean> {
   try {
-    await unless(AbortSignal.timeout(answersWithin), tx.query("SELECT 1"));
+    await unless(silence(answersWithin), tx.query("SELECT 1"));
     return false;
   } catch (state) {
     const failed = state instanceof pg.DatabaseError && state.code === "25P02";
@@ -129,9 +136,9 @@ async function isToBlame(tx: pg.ClientBase, e: unknown): Promise<boolean> {
 
 /** Whether an error of a connection says that it is lost, or was not made: pg has no type for that. */
 function isLost(e: unknown): boolean {
-  const { code, message, name } = (e ?? {}) as { code?: unknown; message?: unknown; name?: unknown };
-  const own = /^(Connection terminated|timeout e|Client (has|was) )/;
-  return name === "TimeoutError" || /^E[A-Z]+$/.test(String(code)) || own.test(String(message));
+  const { code, message } = (e ?? {}) as { code?: unknown; message?: unknown };
+  return /^E[A-Z]+$/.test(String(code)) ||
+    /^(no answer within|Connection terminated|timeout e|Client (has|was) )/.test(String(message));
 }
 
 /** What PostgreSQL says of itself, by SQLSTATE, and where that is not enough, its routine or words. As Daybook's own workers. */

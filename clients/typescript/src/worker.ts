@@ -23,7 +23,7 @@ export { JobError };
 // In milliseconds. A lease lasts for 10 seconds.
 const renewEvery = 1000;
 const renewWithin = 3000; // so that there is time for a second try, by another connection
-const askWithin = 10_000; // for what else the worker asks the database
+const askWithin = 5000; // for what else the worker asks the database
 const completeWithin = 30_000; // for each try, when the handler has returned in time
 const returnWithin = 5000; // for a handler to return after its attempt is over
 
