@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -23,6 +24,9 @@ var oddities = []struct{ do, want string }{
 	{"retry after ages", `pending 1 HANDLER_ERROR after 1000000000`},
 	{"unprintable", `pending 1 HANDLER_ERROR by the policy`},
 	{"odd code", `pending 1 404 by the policy`},
+	{"missing file", `pending 1 HANDLER_ERROR by the policy`},
+	{"other database", `pending 1 HANDLER_ERROR by the policy`},
+	{"conflict", `completed 1 effects bc`},
 	{"half a pair", `completed 1 RESULT_NOT_STORED`},
 	{"half a pair as key", `completed 1 RESULT_NOT_STORED`},
 	{"whole pair", `completed 1 {"text": "😀"}`},
@@ -39,7 +43,7 @@ func TestTypeScriptWorker(t *testing.T) {
 	for name, scenario := range map[string]func(c *conformance){
 		"odd outcomes":     (*conformance).oddOutcomes,
 		"locked neighbour": (*conformance).lockedNeighbour, "hangs in a step": (*conformance).hangsInStep,
-		"silent connections": (*conformance).silentConnections,
+		"silent connections": (*conformance).silentConnections, "reads only": (*conformance).readsOnly,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -107,6 +111,28 @@ func (c *conformance) silentConnections() {
 	before := c.text(`SELECT last_attempted_at::text FROM daybook.jobs WHERE id = $1`, id)
 	c.until("its lease is renewed again", `SELECT last_attempted_at > $2::timestamptz + interval '3 seconds' FROM daybook.jobs WHERE id = $1`, id, before)
 	assert.Less(c.t, time.Since(began), 15*time.Second, "and is good for 10 seconds")
+}
+
+// readsOnly: while the server takes no writes, as one that is the primary no more, a worker goes on,
+// and completes what its handlers have done when it takes them again.
+func (c *conformance) readsOnly() {
+	id := c.enqueue("patient", `{"do": "slow"}`, queue.JobOptions{})
+	worker := c.start()
+	c.until("it runs", runsStmt, id)
+	readOnly := func(setting string) {
+		err := pgx.BeginTxFunc(c.t.Context(), c.Pool, pgx.TxOptions{AccessMode: pgx.ReadWrite}, func(tx pgx.Tx) error {
+			_, err := tx.Exec(c.t.Context(), `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = `+setting+`', current_database()); END $$`)
+			return err
+		})
+		require.NoError(c.t, err)
+		c.text(`SELECT count(pg_terminate_backend(pid))::text FROM pg_stat_activity WHERE application_name = 'daybook worker' AND datname = current_database()`)
+	}
+	readOnly("on")
+	c.until("nothing is written", `SELECT last_attempted_at < clock_timestamp() - interval '6 seconds' FROM daybook.jobs WHERE id = $1`, id)
+	readOnly("off")
+	c.until("it is completed", `SELECT state = 'completed' FROM daybook.jobs WHERE id = $1`, id)
+	assert.Equal(c.t, "completed 1", c.text(stateStmt, id))
+	c.stopped(worker)
 }
 
 // line leads to a database by connections that can be made to carry nothing.

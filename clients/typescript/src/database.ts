@@ -84,7 +84,7 @@ export class Database {
         if (!(e instanceof Unavailable)) throw e;
         if (e.begun) begun++;
         if (begun === mostTries || !wanted()) throw e.why;
-        this.log.warn(`daybook: the database is not there: ${e.message}`);
+        this.log.warn(`daybook: tried again: ${e.message}`);
       }
       await sleep(wait);
     }

@@ -1,8 +1,11 @@
 // Works jobs as the cases of worker_test.go ask for.
+import { readFile } from "node:fs/promises";
+import { createRequire } from "node:module";
 import { setTimeout as sleep } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
 
 const { Cancel, Final, JobError, RetryAfter, Snooze, Worker } = await import(pathToFileURL(process.env.WORKER_JS).href);
+const pg = createRequire(process.env.WORKER_JS)("pg");
 const worker = new Worker({
   connectionString: process.env.DAYBOOK_DATABASE_URL, poll: 0.1, grace: Number(process.env.GRACE), owner: "tests",
 });
@@ -14,6 +17,12 @@ const fail = (error) => {
 };
 const stopped = (job) => new Promise((resolve) => job.signal.addEventListener("abort", resolve));
 
+const elsewhere = async (text, ...values) => {
+  const client = new pg.Client(process.env.DAYBOOK_DATABASE_URL);
+  await client.connect();
+  await client.query(text, values);
+  await client.end();
+};
 const nested = (levels) => {
   let value = 1;
   for (let i = 0; i < levels; i++) value = [value];
@@ -94,6 +103,21 @@ const actions = {
   "backslash": () => ({ text: "\\u0000 \\\\ud83d \"{[" }),
   "deep": () => nested(501),
   "deepest": () => nested(500),
+  "missing file": (job) => {
+    note(job);
+    job.inTx(() => readFile("/nowhere/at/all"));
+  },
+  "other database": (job) => job.inTx(() => new pg.Client("postgresql://127.0.0.1:1/none").connect()),
+  "conflict": (job) => job.inTx(async (tx) => {
+    const first = !cut.has(job.id);
+    cut.add(job.id);
+    if (first) await elsewhere("INSERT INTO app.effects (job_id, note) VALUES ($1, 'a')", job.id);
+    await tx.query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ");
+    await tx.query("SELECT FROM app.effects");
+    if (first) await elsewhere("UPDATE app.effects SET note = 'b' WHERE job_id = $1", job.id);
+    await tx.query("UPDATE app.effects SET note = note || 'c' WHERE job_id = $1", [job.id]);
+  }),
+  "slow": () => sleep(3000),
   "no result": () => ({ text: "\0" }),
   "hang": stopped,
   "hang once": async (job) => {
