@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -44,6 +45,7 @@ func TestTypeScriptWorker(t *testing.T) {
 		"odd outcomes":     (*conformance).oddOutcomes,
 		"locked neighbour": (*conformance).lockedNeighbour, "hangs in a step": (*conformance).hangsInStep,
 		"silent connections": (*conformance).silentConnections, "reads only": (*conformance).readsOnly,
+		"stops in a claim": (*conformance).stopsInClaim, "clock": (*conformance).clock,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -133,6 +135,31 @@ func (c *conformance) readsOnly() {
 	c.until("it is completed", `SELECT state = 'completed' FROM daybook.jobs WHERE id = $1`, id)
 	assert.Equal(c.t, "completed 1", c.text(stateStmt, id))
 	c.stopped(worker)
+}
+
+// stopsInClaim: a worker that is to stop while it claims does not pause after that.
+func (c *conformance) stopsInClaim() {
+	tx, err := c.Pool.Begin(c.t.Context())
+	require.NoError(c.t, err)
+	_, err = tx.Exec(c.t.Context(), `LOCK TABLE daybook.job_wait_checks`)
+	require.NoError(c.t, err)
+	worker := c.start("POLL=50")
+	c.until("it claims", `
+SELECT count(*) = 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%claim_jobs%'`)
+	began := time.Now()
+	require.NoError(c.t, worker.Process.Signal(syscall.SIGTERM))
+	c.until("it knows", `SELECT clock_timestamp() > $1::timestamptz + interval '2 seconds'`, began)
+	require.NoError(c.t, tx.Rollback(c.t.Context()))
+	<-worker.ended
+	assert.Less(c.t, time.Since(began), 40*time.Second)
+}
+
+// clock: the clock of the machine may be put forward; the time of an attempt is not over by that.
+func (c *conformance) clock() {
+	id := c.enqueue("patient", `{"do": "slow"}`, queue.JobOptions{})
+	c.start("NODE_OPTIONS=--import=data:text/javascript,setTimeout(()=>{const/**/now=Date.now;Date.now=()=>now()+7200e3},1500).unref()")
+	c.until("it is worked", `SELECT state <> 'leased' AND run_count > 0 FROM daybook.jobs WHERE id = $1`, id)
+	assert.Equal(c.t, "completed 1", c.text(stateStmt, id))
 }
 
 // line leads to a database by connections that can be made to carry nothing.

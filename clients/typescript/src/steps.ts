@@ -85,7 +85,7 @@ export class Steps {
 
   /** Runs a round of a step and keeps it. In a transaction it is run again if the connection was lost. */
   private async round(step: Step, f: Round, inTx: boolean): Promise<Step> {
-    const began = Date.now(), result = inTx ? undefined : await f(undefined, step.result);
+    const began = performance.now(), result = inTx ? undefined : await f(undefined, step.result);
     let tried = false;
     return this.attempt.enduring(async () => {
       if (inTx && tried) {
@@ -95,7 +95,7 @@ export class Steps {
       tried = true;
       return this.attempt.transaction(async (tx) => {
         const [now, more] = (inTx ? await f(tx, step.result) : result) as [unknown, boolean];
-        return this.keep(tx, { ...step, times: step.times + 1, done: !more }, now, (Date.now() - began) / 1000, !inTx);
+        return this.keep(tx, { ...step, times: step.times + 1, done: !more }, now, (performance.now() - began) / 1000, !inTx);
       });
     });
   }

@@ -7,7 +7,8 @@ import { pathToFileURL } from "node:url";
 const { Cancel, Final, JobError, RetryAfter, Snooze, Worker } = await import(pathToFileURL(process.env.WORKER_JS).href);
 const pg = createRequire(process.env.WORKER_JS)("pg");
 const worker = new Worker({
-  connectionString: process.env.DAYBOOK_DATABASE_URL, poll: 0.1, grace: Number(process.env.GRACE), owner: "tests",
+  connectionString: process.env.DAYBOOK_DATABASE_URL, poll: Number(process.env.POLL ?? 0.1),
+  grace: Number(process.env.GRACE), parallel: Number(process.env.PARALLEL ?? 10), owner: "tests",
 });
 
 const note = (job) =>
