@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"os"
+	"os/exec"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -41,11 +43,18 @@ func TestTypeScriptWorker(t *testing.T) {
 	t.Parallel()
 	languages := languages()
 	command, env := languages[len(languages)-1].command(t)
+	t.Run("options", func(t *testing.T) {
+		t.Parallel()
+		program := exec.CommandContext(t.Context(), command[0], "testdata/options.mjs")
+		program.Env = append(os.Environ(), env...)
+		out, err := program.CombinedOutput()
+		require.NoError(t, err, string(out))
+	})
 	for name, scenario := range map[string]func(c *conformance){
 		"odd outcomes":     (*conformance).oddOutcomes,
 		"locked neighbour": (*conformance).lockedNeighbour, "hangs in a step": (*conformance).hangsInStep,
 		"silent connections": (*conformance).silentConnections, "reads only": (*conformance).readsOnly,
-		"stops in a claim": (*conformance).stopsInClaim, "clock": (*conformance).clock,
+		"stops in a claim": (*conformance).stopsInClaim, "clock": (*conformance).clock, "deaf": (*conformance).deaf,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -160,6 +169,20 @@ func (c *conformance) clock() {
 	c.start("NODE_OPTIONS=--import=data:text/javascript,setTimeout(()=>{const/**/now=Date.now;Date.now=()=>now()+7200e3},1500).unref()")
 	c.until("it is worked", `SELECT state <> 'leased' AND run_count > 0 FROM daybook.jobs WHERE id = $1`, id)
 	assert.Equal(c.t, "completed 1", c.text(stateStmt, id))
+}
+
+// deaf: a handler that does not return when its time is over keeps no other job from being worked,
+// and is told of.
+func (c *conformance) deaf() {
+	deaf := c.enqueue("quick", `{"do": "deaf"}`, queue.JobOptions{})
+	worker := c.start("PARALLEL=1")
+	c.until("it runs", runsStmt, deaf)
+	next := c.enqueue("quick", `{"do": "note", "note": "a"}`, queue.JobOptions{})
+	c.until("the next is worked", `SELECT state = 'completed' FROM daybook.jobs WHERE id = $1`, next)
+	assert.Equal(c.t, "pending 1 TIMEOUT by the policy", c.text(stateStmt, deaf))
+	c.until("there was time to return", `SELECT clock_timestamp() > updated_at + interval '6 seconds' FROM daybook.jobs WHERE id = $1`, deaf)
+	c.stopped(worker)
+	assert.Contains(c.t, worker.log.String(), deaf+", attempt 1: the attempt is over, but its handler of type quick has not returned")
 }
 
 // line leads to a database by connections that can be made to carry nothing.

@@ -1,12 +1,6 @@
 /** Keeps the steps of an attempt at a job, by SQL. */
 import pg from "pg";
-
-/** Fails an attempt with a code, of 1 to 64 capital letters, digits and "_". */
-export class JobError extends Error {
-  constructor(message: string, readonly code = "HANDLER_ERROR") {
-    super(message);
-  }
-}
+import { JobError } from "./errors.js";
 
 /** What the steps of an attempt need of the worker that has claimed the job. */
 export interface Attempt {

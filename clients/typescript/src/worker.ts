@@ -16,9 +16,10 @@ import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import type pg from "pg";
 import { Database, Unavailable } from "./database.js";
-import { asJSON, JobError, Steps } from "./steps.js";
+import { Cancel, delay, Final, JobError, RetryAfter, Snooze, textOf } from "./errors.js";
+import { asJSON, Steps } from "./steps.js";
 
-export { JobError };
+export { Cancel, Final, JobError, RetryAfter, Snooze };
 
 // In milliseconds. A lease lasts for 10 seconds.
 const renewEvery = 1000;
@@ -28,29 +29,6 @@ const completeWithin = 30_000; // for each try, when the handler has returned in
 const returnWithin = 5000; // for a handler to return after its attempt is over
 
 const now = () => performance.now(); // which no change of the clock moves
-
-/** Makes the job a dead letter, even if attempts are left. */
-export class Final extends JobError {}
-
-/** Fails the attempt. The next one, if one is left, begins after so many seconds. */
-export class RetryAfter extends JobError {
-  constructor(readonly seconds: number, message: string, code = "HANDLER_ERROR") {
-    super(message, code);
-  }
-}
-
-/** Puts the job off for so many seconds, at least one. No attempt is counted. */
-export class Snooze extends Error {
-  readonly seconds: number;
-  constructor(seconds: number) {
-    const known = Math.max(delay(seconds) ?? 1, 1);
-    super(`snoozed for ${known} s`);
-    this.seconds = known;
-  }
-}
-
-/** Ends the job as cancelled, because there is nothing left to do. */
-export class Cancel extends Error {}
 
 /** What runs in the transaction that completes a job. */
 export type InTx = (tx: pg.ClientBase) => unknown;
@@ -95,7 +73,7 @@ export interface Job<P = any> {
 /** Where a loop stands after a round, and whether there is more to do. */
 export type Stand<T> = [now: T, more: boolean];
 
-/** How a type is worked. The zero value of each is its default. */
+/** How a type is worked. What is left out has its default. */
 export interface Policy {
   /** How many attempts a job has that says nothing else; default 3. */
   maxAttempts?: number;
@@ -114,7 +92,10 @@ export interface WorkerOptions {
   connectionString: string;
   /** The fleet whose jobs are worked; default: the one without a name. */
   fleet?: string;
-  /** How many jobs are worked side by side; default 10. */
+  /**
+   * How many jobs are worked side by side; default 10. A handler that has not returned although its attempt is over keeps
+   * no job from being worked, until there are as many of them again.
+   */
   parallel?: number;
   /** The team or contact responsible for the types. */
   owner?: string;
@@ -154,7 +135,8 @@ export class Worker {
   private wake = () => {};
 
   constructor(options: WorkerOptions) {
-    this.options = { fleet: "", parallel: 10, owner: "", poll: 1, grace: 30, log: console, ...options };
+    const defaults = { fleet: "", parallel: 10, owner: "", poll: 1, grace: 30, log: console as Required<WorkerOptions>["log"] };
+    this.options = chosen({ connectionString: "", ...defaults }, options, ["grace"]);
     this.db = new Database(this.options.connectionString, this.options.log);
     this.pool = this.db.pool(this.options.parallel);
     this.claims = this.db.pool(1);
@@ -165,7 +147,7 @@ export class Worker {
   handle<P = any>(type: string, policy: Policy, work: (job: Job<P>) => unknown): void {
     if (this.handlers.has(type)) throw new Error(`type ${type} has a handler`);
     const defaults = { maxAttempts: 3, timeout: 30, base: 30, factor: 2, cap: 21600, version: 0 };
-    this.handlers.set(type, { ...defaults, ...policy, work });
+    this.handlers.set(type, { ...chosen(defaults, policy, ["version"]), work });
   }
 
   /** Has run return: it claims nothing more, and waits for the jobs that run. SIGTERM and SIGINT do the same. */
@@ -196,7 +178,7 @@ export class Worker {
   }
 
   private async round(): Promise<void> {
-    const free = this.options.parallel - this.busy.size;
+    const { parallel } = this.options, free = Math.min(parallel - this.leased.size, 2 * parallel - this.busy.size);
     const jobs = free > 0 ? await this.claim(free).catch((e) => this.outage("claim jobs", e)) : [];
     for (const running of jobs) void this.work(running);
     if (jobs.length === 0 && !this.stopping) await this.pause(this.options.poll * 1000);
@@ -362,19 +344,28 @@ export class Worker {
     } else if (now() > until) {
       void this.end(running, new JobError(`not finished within ${timeout} s`, "TIMEOUT"));
     }
+    if (abort.signal.aborted) setTimeout(() => this.tellOf(running), returnWithin).unref();
+  }
+
+  private tellOf(running: Running): void {
+    if (!this.busy.has(running)) return;
+    const { job } = running;
+    this.options.log.error(`daybook: job ${job.id}, attempt ${job.attempt}: the attempt is over, but its handler of ` +
+      `type ${job.type} has not returned ${returnWithin / 1000} s after its signal`);
   }
 }
 
-/** A delay that the database can hold, of thirty years at most; null when it is no number of seconds. */
-function delay(seconds: number): number | null {
-  return Number.isFinite(seconds) ? Math.min(Math.max(seconds, 0), 1e9) : null;
-}
-
-/** The text of what was thrown, which may be anything. */
-function textOf(thrown: unknown): string {
-  try {
-    return String(thrown).replaceAll("\0", "");
-  } catch {
-    return "what was thrown has no text";
+/** What is given, and the defaults of the rest. Numbers are positive; those that are named may be 0. */
+function chosen<T extends object>(defaults: T, given: Partial<T>, mayBeZero: (keyof T)[]): T {
+  const all = { ...defaults };
+  for (const key of Object.keys(defaults) as (keyof T & string)[]) {
+    const value: unknown = given[key] ?? defaults[key], zero = mayBeZero.includes(key);
+    const good = Number.isFinite(value) && ((value as number) > 0 || zero && value === 0);
+    if (typeof defaults[key] === "number" && !good) {
+      throw new RangeError(`${key} must be a number ${zero ? "of at least" : "above"} 0, and is ${textOf(value)}: ` +
+        `leave it out for its default, ${defaults[key]}`);
+    }
+    all[key] = value as T[typeof key];
   }
+  return all;
 }

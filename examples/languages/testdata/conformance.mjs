@@ -118,6 +118,7 @@ const actions = {
     if (first) await elsewhere("UPDATE app.effects SET note = 'b' WHERE job_id = $1", job.id);
     await tx.query("UPDATE app.effects SET note = note || 'c' WHERE job_id = $1", [job.id]);
   }),
+  "deaf": () => new Promise(() => {}),
   "slow": () => sleep(3000),
   "no result": () => ({ text: "\0" }),
   "hang": stopped,
