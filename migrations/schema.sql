@@ -6361,27 +6361,30 @@ $$;
 
 COMMENT ON FUNCTION daybook.renew_async_operation(p_operation_id uuid, p_fence bigint) IS 'Has the lease of a claim last for 5 minutes from now; false: the job is not the claim''s any more';
 
--- Name: renew_jobs(text); Type: FUNCTION; Schema: daybook; Owner: -
+-- Name: renew_jobs(text, text[]); Type: FUNCTION; Schema: daybook; Owner: -
 
-CREATE FUNCTION daybook.renew_jobs(worker text) RETURNS TABLE(job_id text, fence bigint, cancel_requested boolean)
+CREATE FUNCTION daybook.renew_jobs(worker text, jobs text[]) RETURNS TABLE(job_id text, fence bigint, cancel_requested boolean)
     LANGUAGE plpgsql
     AS $$
 #variable_conflict use_column
 DECLARE
     turn CONSTANT text := daybook.sql_turn(worker);
 BEGIN
+    -- A worker whose places are all taken does not claim. What claim_jobs does beside this, once a minute, goes before.
+    UPDATE daybook.job_workers w SET last_seen = clock_timestamp()
+     WHERE w.id = turn AND w.stopped_at IS NULL AND w.last_seen < clock_timestamp() - interval '2 minutes';
     -- What is locked is being completed.
     UPDATE daybook.jobs j SET last_attempted_at = clock_timestamp()
-     WHERE j.id = ANY (ARRAY(SELECT h.id FROM daybook.jobs h WHERE h.turn_id = turn AND num_nulls(nullif(h.state, 'leased')) = 1
+     WHERE j.id = ANY (ARRAY(SELECT h.id FROM daybook.jobs h WHERE h.id = ANY (renew_jobs.jobs) AND h.turn_id = turn AND h.state = 'leased'
                                 AND h.last_attempted_at < clock_timestamp() - interval '1.5 seconds'
                               ORDER BY h.org_id, h.id FOR NO KEY UPDATE SKIP LOCKED));
-    RETURN QUERY SELECT j.id, j.fence, j.cancel_requested FROM daybook.jobs j WHERE j.turn_id = turn AND num_nulls(nullif(j.state, 'leased')) = 1;
+    RETURN QUERY SELECT j.id, j.fence, j.cancel_requested FROM daybook.jobs j WHERE j.id = ANY (renew_jobs.jobs) AND j.turn_id = turn AND j.state = 'leased';
 END
 $$;
 
--- Name: FUNCTION renew_jobs(worker text); Type: COMMENT; Schema: daybook; Owner: -
+-- Name: FUNCTION renew_jobs(worker text, jobs text[]); Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON FUNCTION daybook.renew_jobs(worker text) IS 'Has the leases of a worker last for 10 seconds from now, and returns what it holds; cancel_requested: end the attempt, by fail_job';
+COMMENT ON FUNCTION daybook.renew_jobs(worker text, jobs text[]) IS 'Has the leases of the jobs that a worker works last for 10 seconds from now, and returns which of them it holds; cancel_requested: end the attempt, by fail_job. What it holds beside them, as after a claim whose answer was lost, ends as a dead worker''s does';
 
 -- Name: repost_accounting_job(text, text); Type: FUNCTION; Schema: daybook; Owner: -
 
