@@ -26,18 +26,24 @@ from datetime import datetime
 from typing import Any, Callable, Optional
 
 import psycopg
+from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import dict_row
 
-from .errors import Cancel, Final, JobError, RetryAfter, Snooze
+from .errors import Cancel, Final, JobError, RetryAfter, Snooze, storable, told
+from .faults import Unavailable, unavailable
 from .steps import Steps, as_json
 
 __all__ = ["Cancel", "Final", "Job", "JobError", "RetryAfter", "Snooze", "Worker"]
 
 log = logging.getLogger("daybook")
 
-RENEW_EVERY = 1.0  # seconds; a lease lasts for 10
-OUTAGE_PATIENCE = 30.0  # seconds for which the end of an attempt is sent again while the database is not there
-CLOSED = ("57P01", "57P02", "57P03")  # the server ends, has crashed, or starts
+LEASE = 10.0  # seconds
+RENEW_EVERY = 1.0
+PATIENCE = 30.0  # seconds for which the database may not be there, and that one try to complete a job may take
+CONFLICTS = 10  # as often is repeated what lost against another transaction
+# What the address of the database may say otherwise: how soon a connection is given up whose other end is gone.
+CONNECT = {"connect_timeout": 5, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3,
+           "tcp_user_timeout": 15000}
 
 
 @dataclass
@@ -62,6 +68,10 @@ class Job:
     stopped: threading.Event = field(default_factory=threading.Event)
     _in_tx: list = field(default_factory=list)
     _steps: Optional[Steps] = None
+    _until: float = 0.0  # when its time is over
+    _held: bool = True  # its lease is to be renewed
+    _threads: int = 1  # that of the handler, and that which ends the attempt beside it
+    _lent: list = field(default_factory=list)  # the connections that it uses
 
     def in_tx(self, f: Callable[[psycopg.Connection], Any]) -> None:
         """Has f run in the transaction that completes the job, with its connection. An error fails the attempt."""
@@ -114,10 +124,11 @@ class Worker:
         self._dsn, self._fleet, self._parallel, self._owner = dsn, fleet, parallel, owner
         self._poll, self._grace = poll, grace
         self._handlers: dict[str, _Handler] = {}
-        self._stopping = threading.Event()
-        # _changed guards what is below, and says that a job has ended or the worker is to stop.
+        self._stopping = False  # a signal's handler sets it, which may take no lock
+        self._ended = threading.Event()
+        # _changed guards what is below and of jobs, and says that a job has ended.
         self._changed = threading.Condition()
-        self._running: dict[tuple, tuple[Job, float]] = {}  # by id and fence: the job, and when its time is over
+        self._running: dict[tuple, Job] = {}  # by id and fence
         self._idle: list[psycopg.Connection] = []
 
     def handler(self, type: str, *, max_attempts: int = 3, timeout: float = 30.0, base: float = 30.0,
@@ -136,73 +147,129 @@ class Worker:
 
     def stop(self) -> None:
         """Has run return: it claims nothing more, and waits for the jobs that run. SIGTERM and SIGINT do the same."""
-        self._stopping.set()
+        self._stopping = True
 
     def run(self) -> None:
         """Works jobs until stop. While the database is not there, it tries again."""
         if not self._handlers:
             raise ValueError("the worker has no handler: register one before it runs")
+        before = {}
         if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGTERM, signal.SIGINT):
-                signal.signal(number, lambda *_: self.stop())
-        self._enduring(self._start)
-        threading.Thread(target=self._renewing, daemon=True).start()
-        while not self._stopping.is_set():
-            free = self._parallel - len(self._running)
+            before = {n: signal.signal(n, lambda *_: self.stop()) for n in (signal.SIGTERM, signal.SIGINT)}
+        try:
+            self._enduring(self._start)
+            threading.Thread(target=self._renewing, daemon=True).start()
             try:
-                jobs = self._claim(free) if free > 0 else []
-            except psycopg.Error as e:
-                if not _unavailable(e):
-                    raise
-                log.warning("claim jobs: %s", e)
-                jobs = []
-            for job in jobs:
-                self._begin(job)
-            if not jobs:
-                with self._changed:
-                    self._changed.wait_for(self._stopping.is_set, min(self._poll, 0.2) if free < 1 else self._poll)
-        self._drain()
+                while not self._stopping:
+                    self._round()
+            finally:
+                self._drain()
+        finally:
+            self._ended.set()
+            self._close_idle()
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _round(self) -> None:
+        free = self._parallel - len(self._running)
+        if free < 1:
+            with self._changed:
+                self._changed.wait(0.2)
+            return
+        jobs = []
+        try:
+            jobs = self._claim(free)
+        except (Unavailable, psycopg.errors.QueryCanceled, psycopg.errors.LockNotAvailable) as e:
+            log.warning("claim jobs: %s", e)
+        for job in jobs:
+            threading.Thread(target=self._work, args=(job,), daemon=True).start()
+        until = time.monotonic() + (0 if jobs else self._poll)
+        while not self._stopping and (left := until - time.monotonic()) > 0:
+            time.sleep(min(left, 0.2))
 
     def _drain(self) -> None:
         with self._changed:
             self._changed.wait_for(lambda: not self._running, self._grace)
-            left = [job for job, _ in self._running.values()]
-        self._enduring(lambda: self._call("SELECT daybook.stop_job_worker(%s)", self.name))
-        for job in left:
-            job.stopped.set()
+        try:
+            self._enduring(lambda: self._call("SELECT daybook.stop_job_worker(%s)", self.name, within=LEASE))
+        except psycopg.Error as e:
+            log.warning("stop: %s: what is left ends like the jobs of a killed worker", e)
+        with self._changed:
+            for job in self._running.values():
+                job._held = False
+                job.stopped.set()
 
     # The database.
 
     @contextlib.contextmanager
-    def _connection(self):
-        """Lends a connection to one thread. One that an error may have broken is not used again."""
+    def _connection(self, job: Optional[Job] = None):
+        """Lends a connection to one thread. One that an error may have broken is not used again, and after one that
+        was lost neither are the idle ones: they may be as old."""
         with self._changed:
             conn = self._idle.pop() if self._idle else None
-        if conn is None:
-            conn = psycopg.connect(self._dsn, autocommit=True, application_name="daybook worker", connect_timeout=5)
-            conn.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
+        conn = conn or self._connect()
+        if job:
+            with self._changed:
+                job._lent.append(conn)
+        keep = False
         try:
             yield conn
-        except BaseException:
-            conn.close()
+            keep = not self._ended.is_set()
+        except BaseException as e:
+            lost = conn.closed
+            again = unavailable(e, lost)
+            if lost or again and not again.conflict:
+                self._close_idle()
+            if again:
+                raise again from e
             raise
+        finally:
+            with self._changed:
+                if job:
+                    job._lent.remove(conn)
+                if keep:
+                    self._idle.append(conn)
+            if not keep:
+                conn.close()
+
+    def _connect(self) -> psycopg.Connection:
+        # prepare_threshold: behind a pooler the next transaction may be of another session.
+        options = {**CONNECT, **conninfo_to_dict(self._dsn), "application_name": "daybook worker"}
+        try:
+            conn = psycopg.connect(**options, autocommit=True, prepare_threshold=None)
+        except psycopg.OperationalError as e:
+            raise Unavailable(e, conflict=False) from e
+        conn.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
+        return conn
+
+    def _close_idle(self) -> None:
         with self._changed:
-            self._idle.append(conn)
+            idle, self._idle = self._idle, []
+        for conn in idle:
+            conn.close()
 
-    def _call(self, query: str, *args) -> list:
-        with self._connection() as conn, conn.transaction(), conn.cursor(row_factory=dict_row) as cursor:
-            return cursor.execute(query, args).fetchall()
+    def _call(self, query: str, *args, within: float = 2 * PATIENCE) -> list:
+        """Runs a statement of the worker's own. Without an answer within so many seconds the connection is lost."""
+        with self._connection() as conn:
+            timer = threading.Timer(within, _shut, (conn,))
+            timer.start()
+            try:
+                with conn.transaction(), conn.cursor(row_factory=dict_row) as cursor:
+                    return cursor.execute(query, args).fetchall()
+            finally:
+                timer.cancel()
 
-    def _enduring(self, f: Callable[[], Any]) -> Any:
-        """Calls f again for a while if the database is not there."""
-        until, pause = time.monotonic() + OUTAGE_PATIENCE, 0.1
+    def _enduring(self, f: Callable[[], Any], job: Optional[Job] = None) -> Any:
+        """Calls f again while the database is not there: for a while, or as long as the lease of job is held."""
+        until, pause, conflicts = time.monotonic() + PATIENCE, 0.1, 0
         while True:
             try:
                 return f()
-            except psycopg.Error as e:
-                if not _unavailable(e) or time.monotonic() > until:
-                    raise
-                log.warning("the database is not there: %s", e)
+            except Unavailable as e:
+                conflicts += e.conflict
+                if conflicts >= CONFLICTS or not (job._held if job else time.monotonic() < until):
+                    raise e.__cause__
+                log.warning("tried again in %g s: %s", pause, e)
             time.sleep(pause)
             pause = min(2 * pause, 2.0)
 
@@ -214,90 +281,122 @@ class Worker:
             self._parallel)
 
     def _claim(self, most: int) -> list:
-        rows = self._call("SELECT * FROM daybook.claim_jobs(%s, %s)", self.name, min(most, 1000))
+        # What was leased longer ago than a lease lasts is lost.
+        rows = self._call("SELECT * FROM daybook.claim_jobs(%s, %s)", self.name, min(most, 1000), within=LEASE)
         jobs = [Job(**row) for row in rows]
-        for job in jobs:
-            job._steps = Steps(self, job)
+        with self._changed:
+            for job in jobs:
+                job._steps = Steps(self, job)
+                job._until = time.monotonic() + self._handlers[job.type].timeout
+                self._running[job.job_id, job.fence] = job
         return jobs
 
     # Attempts.
 
-    def _begin(self, job: Job) -> None:
-        with self._changed:
-            self._running[job.job_id, job.fence] = job, time.monotonic() + self._handlers[job.type].timeout
-        threading.Thread(target=self._work, args=(job,), daemon=True).start()
-
     def _work(self, job: Job) -> None:
         try:
-            try:
-                if "$encrypted" in job.payload:
-                    raise JobError("this worker cannot decrypt payloads", "KEY_UNKNOWN")
-                result, unstored = as_json(self._handlers[job.type].work(job))
-                job._steps.close()
-                with self._changed:  # what is done in time may be put on record later
-                    _, until = self._running[job.job_id, job.fence]
-                    self._running[job.job_id, job.fence] = job, until + OUTAGE_PATIENCE
-                self._enduring(lambda: self._complete(job, result, unstored))
-            except Exception as e:
+            if "$encrypted" in job.payload:
+                raise JobError("this worker cannot decrypt payloads", "KEY_UNKNOWN")
+            result, unstored = as_json(self._handlers[job.type].work(job))
+            job._steps.close()
+            if job.stopped.is_set():
+                return
+            self._enduring(lambda: self._complete(job, result, unstored), job)
+        except BaseException as e:  # also sys.exit() in a handler
+            if self._is_first(job):
                 self._end(job, e)
-        except Exception:
-            log.exception("job %s: the end of the attempt is not on record: its lease expires", job.job_id)
+            elif job._steps.closed:
+                log.warning("job %s, attempt %d: not completed: %s", job.job_id, job.attempt, told(e))
         finally:
-            with self._changed:
-                self._running.pop((job.job_id, job.fence), None)
+            self._leave(job)
+
+    def _leave(self, job: Job) -> None:
+        with self._changed:
+            job._threads -= 1
+            if not job._threads:
+                del self._running[job.job_id, job.fence]
                 self._changed.notify_all()
 
     def _complete(self, job: Job, result: Optional[str], unstored: Optional[str]) -> None:
-        with self._connection() as conn, conn.transaction():
+        job._until = max(job._until, time.monotonic() + PATIENCE)  # what is done in time may be put on record later
+        with self._connection(job) as conn, conn.transaction():
             for f in job._in_tx:
                 f(conn)
             conn.execute("SELECT daybook.complete_job(%s, %s, %s, %s)", (job.job_id, job.fence, result, unstored))
 
+    def _is_first(self, job: Job) -> bool:
+        """Ends an attempt, of which one thread alone puts the end on record: that of the handler, or the renewing one."""
+        with self._changed:
+            if job.stopped.is_set():
+                return False
+            job._until = time.monotonic()
+            job.stopped.set()
+            return True
+
     def _end(self, job: Job, e: BaseException) -> None:
-        """Ends an attempt that did not complete its job, as its error says."""
-        h, state = self._handlers[job.type], None
+        """Puts on record how an attempt ended that did not complete its job."""
+        h, text = self._handlers[job.type], told(e)
         if isinstance(e, Snooze):
-            state = self._enduring(lambda: self._call(
-                "SELECT daybook.snooze_job(%s, %s, make_interval(secs => %s), %s) AS state",
-                job.job_id, job.fence, e.seconds, str(e)))
+            query = "SELECT daybook.snooze_job(%s, %s, make_interval(secs => %s), %s) AS state"
+            args = job.job_id, job.fence, e.seconds, text
         else:
-            code = "JOB_CANCELLED" if isinstance(e, Cancel) else e.code if isinstance(e, JobError) else None
-            text = str(e) if isinstance(e, (JobError, Cancel)) else f"{type(e).__name__}: {e}"
-            state = self._enduring(lambda: self._call(
-                "SELECT daybook.fail_job(%s, %s, %s, %s, make_interval(secs => %s), %s, %s, %s, %s) AS state",
-                job.job_id, job.fence, code, text.replace("\0", ""),
-                e.seconds if isinstance(e, RetryAfter) else None, isinstance(e, Final), h.base, h.factor, h.most))
+            code = "JOB_CANCELLED" if isinstance(e, Cancel) else storable(e.code) if isinstance(e, JobError) else None
+            query = "SELECT daybook.fail_job(%s, %s, %s, %s, make_interval(secs => %s), %s, %s, %s, %s) AS state"
+            args = (job.job_id, job.fence, code, text, e.seconds if isinstance(e, RetryAfter) else None,
+                    isinstance(e, Final), h.base, h.factor, h.most)
+        try:
+            state = self._enduring(lambda: self._call(query, *args), job)[0]["state"]
+        except Exception:
+            log.exception("job %s, attempt %d: %s: that is not on record: its lease expires", job.job_id, job.attempt, text)
+            return
+        finally:
+            job._held = False
         log.log(logging.INFO if isinstance(e, (Snooze, Cancel)) else logging.WARNING, "job %s, attempt %d: %s: now %s",
-                job.job_id, job.attempt, e, state[0]["state"] or "another claim's")
+                job.job_id, job.attempt, text, state or "not this attempt's any more")
 
     def _renewing(self) -> None:
-        while True:
+        while not self._ended.is_set():
+            began = time.monotonic()
+            with self._changed:
+                asked = {key: job for key, job in self._running.items() if job._held}
             try:
-                with self._changed:
-                    ids = [job.job_id for job, _ in self._running.values() if not job.stopped.is_set()]
-                held = {(r["job_id"], r["fence"]): r["cancel_requested"]
-                        for r in self._call("SELECT * FROM daybook.renew_jobs(%s, %s)", self.name, ids)}
-                self._look(held)
+                rows = self._call("SELECT * FROM daybook.renew_jobs(%s, %s)", self.name, [id for id, _ in asked],
+                                  within=LEASE / 2)
+                self._look(asked, {(r["job_id"], r["fence"]): r["cancel_requested"] for r in rows})
             except Exception as e:
                 log.warning("renew leases: %s", e)
-            time.sleep(RENEW_EVERY)
+            self._ended.wait(max(began + RENEW_EVERY - time.monotonic(), 0.1))
 
-    def _look(self, held: dict) -> None:
-        """Ends attempts whose time is over or whose jobs are to be cancelled. Tells handlers that have lost theirs."""
-        with self._changed:
-            # A job that was claimed after the leases were read is not in held; its time has just begun.
-            running = [(key, job, until) for key, (job, until) in self._running.items() if not job.stopped.is_set()]
-        for key, job, until in running:
-            timeout = self._handlers[job.type].timeout
-            if held.get(key):
-                self._end(job, Cancel("it was cancelled during the attempt"))
-            elif time.monotonic() > until:
-                self._end(job, JobError(f"not finished within {timeout:g} s", "TIMEOUT"))
-            elif key in held or until - timeout > time.monotonic() - 3 * RENEW_EVERY:
+    def _look(self, asked: dict, held: dict) -> None:
+        """Ends attempts whose time is over or whose jobs are to be cancelled. Tells handlers that have lost theirs.
+        What waits for the database does so in threads of its own: the next renewal is due."""
+        for key, job in asked.items():
+            if key not in held:
+                job._held = False
+                if self._is_first(job) and not job._steps.closed:  # else it may just have been completed
+                    log.warning("job %s, attempt %d: its lease is lost", job.job_id, job.attempt)
                 continue
-            job.stopped.set()
+            timeout = self._handlers[job.type].timeout
+            if held[key]:
+                why = Cancel("it was cancelled during the attempt")
+            elif time.monotonic() > job._until:
+                why = JobError(f"not finished within {timeout:g} s", "TIMEOUT")
+            else:
+                continue
+            with self._changed:
+                first = key in self._running and self._is_first(job)
+                job._threads += first
+            if first:
+                threading.Thread(target=self._end_beside, args=(job, why), daemon=True).start()
+
+    def _end_beside(self, job: Job, why: Exception) -> None:
+        try:
+            self._end(job, why)
+        finally:
+            self._leave(job)
 
 
-def _unavailable(e: psycopg.Error) -> bool:
-    state = e.sqlstate
-    return isinstance(e, psycopg.OperationalError) and (state is None or state[:2] == "08" or state in CLOSED)
+def _shut(conn: psycopg.Connection) -> None:
+    """Has the thread that waits for an answer of conn get an error."""
+    with contextlib.suppress(OSError, psycopg.Error), socket.fromfd(conn.fileno(), socket.AF_INET, socket.SOCK_STREAM) as s:
+        s.shutdown(socket.SHUT_RDWR)

@@ -42,7 +42,7 @@ class Steps:
     def _begin(self, name: str) -> dict:
         with self._lock:
             if self._kept is None:
-                self._kept = {s["name"]: s for s in self._worker._enduring(self._read)}
+                self._kept = {s["name"]: s for s in self._worker._enduring(self._read, self._job)}
             if self.closed:
                 raise _step_error(name, "STEP_INVALID", "the handler has returned")
             if not 0 < len(name.encode()) <= 64 or "\0" in name:
@@ -70,10 +70,10 @@ class Steps:
                 if kept["name"] == step["name"] and kept["times"] > step["times"]:
                     return {**step, **kept}  # the COMMIT was done, and its answer lost
             tried = True
-            with self._worker._connection() as conn, conn.transaction():
+            with self._worker._connection(self._job) as conn, conn.transaction():
                 now, more = f(conn, step["result"]) if in_tx else result
                 return self._keep(conn, {**step, "times": step["times"] + 1, "done": not more}, now, began, not in_tx)
-        return self._worker._enduring(keep)
+        return self._worker._enduring(keep, self._job)
 
     def _keep(self, conn: psycopg.Connection, step: dict, result: Any, began: float, again: bool) -> dict:
         text, unstored = as_json(result)
