@@ -340,7 +340,7 @@ class Worker:
             query = "SELECT daybook.snooze_job(%s, %s, make_interval(secs => %s), %s) AS state"
             args = job.job_id, job.fence, e.seconds, text
         else:
-            code = "JOB_CANCELLED" if isinstance(e, Cancel) else storable(e.code) if isinstance(e, JobError) else None
+            code = "JOB_CANCELLED" if isinstance(e, Cancel) else storable(e.code or "") if isinstance(e, JobError) else None
             query = "SELECT daybook.fail_job(%s, %s, %s, %s, make_interval(secs => %s), %s, %s, %s, %s) AS state"
             args = (job.job_id, job.fence, code, text, e.seconds if isinstance(e, RetryAfter) else None,
                     isinstance(e, Final), h.base, h.factor, h.most)

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 import threading
 import time
 from typing import TYPE_CHECKING, Any, Callable, Optional
@@ -14,6 +15,11 @@ if TYPE_CHECKING:
     from . import Job, Worker
 
 log = logging.getLogger("daybook")
+
+LEVELS = 500  # of objects and arrays in a result
+STRINGS = re.compile(r'"(?:[^"\\]|\\.)*"')
+ESCAPES = re.compile(r"\\(?:ud[89ab]..\\ud[c-f]..|u....|.)")  # a pair of surrogates is one
+UNSTORABLE = re.compile(r"\\(?:u0000|ud[89a-f]..)$")  # U+0000, half a pair
 
 
 class Steps:
@@ -109,8 +115,18 @@ def as_json(result: Any) -> tuple[Optional[str], Optional[str]]:
         return None, None
     try:
         text = json.dumps(result, allow_nan=False)
-        if "\\u0000" in text:
+        if any(map(UNSTORABLE.match, ESCAPES.findall(text))):
             return None, "the result has a character that the database cannot hold"
+        if text.count("[") + text.count("{") > LEVELS and _levels(text) > LEVELS:
+            return None, f"the result is nested deeper than {LEVELS} levels"
         return text, None
     except (TypeError, ValueError, RecursionError) as e:
         return None, f"the result is no JSON: {e}"
+
+
+def _levels(text: str) -> int:
+    deepest = level = 0
+    for bracket in re.findall(r"[\[\]{}]", STRINGS.sub("", text)):
+        level += 1 if bracket in "[{" else -1
+        deepest = max(deepest, level)
+    return deepest

@@ -1,6 +1,8 @@
 """Works jobs as the cases of worker_test.go ask for."""
 
+import math
 import os
+import sys
 import time
 
 from daybook_worker import Cancel, Final, JobError, RetryAfter, Snooze, Worker
@@ -20,6 +22,18 @@ def fail(error):
 def refuse(job):
     note(job)
     job.in_tx(lambda conn: fail(ValueError("refused")))
+
+
+class Unprintable(Exception):
+    def __str__(self):
+        raise RuntimeError("no text")
+
+
+def nested(levels):
+    value = 1
+    for _ in range(levels):
+        value = [value]
+    return value
 
 
 def nap(job):
@@ -138,6 +152,18 @@ DO = {
     "snooze": lambda job: fail(Snooze(300)),
     "cancel": lambda job: fail(Cancel("nothing to do")),
     "no result": lambda job: {"text": "\0"},
+    "retry after nan": lambda job: fail(RetryAfter(math.nan, "no")),
+    "retry after ages": lambda job: fail(RetryAfter(1e300, "no")),
+    "unprintable": lambda job: fail(Unprintable()),
+    "odd text": lambda job: fail(JobError("\udcff \0")),
+    "odd code": lambda job: fail(JobError("no", 404)),
+    "exits": lambda job: sys.exit(1),
+    "half a pair": lambda job: {"text": "\ud83d"},
+    "half a pair as key": lambda job: {"\ud83d": 1},
+    "whole pair": lambda job: {"text": "\U0001f600"},
+    "backslash": lambda job: {"text": r"\u0000 \\ud83d " + '"{['},
+    "deep": lambda job: nested(501),
+    "deepest": lambda job: nested(500),
     "hang": lambda job: job.stopped.wait(),
     "hang once": hang_once,
     "nap": nap,
