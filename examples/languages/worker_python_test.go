@@ -2,6 +2,7 @@ package languages_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 
@@ -19,6 +20,7 @@ func TestPythonWorker(t *testing.T) {
 	for name, scenario := range map[string]func(c *conformance){
 		"odd outcomes": (*conformance).oddOutcomes, "exits": (*conformance).exits,
 		"locked neighbour": (*conformance).lockedNeighbour, "behind a pooler": (*conformance).behindAPooler,
+		"hangs in a step": (*conformance).hangsInStep, "hangs on": (*conformance).hangsOn, "polls rarely": (*conformance).pollsRarely,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -53,4 +55,26 @@ func (c *conformance) behindAPooler() {
 		c.stopped(w)
 		assert.NotContains(c.t, w.log.String(), "prepared statement")
 	}
+}
+
+// hangsOn: a handler that goes on after its time leaves no transaction open, and is told of.
+func (c *conformance) hangsOn() {
+	id := c.enqueue("quick", `{"do": "hang in step", "note": "a"}`, queue.JobOptions{})
+	worker := c.start("GRACE=0.2")
+	c.until("its time is over", `SELECT last_error_code = 'TIMEOUT' FROM daybook.jobs WHERE id = $1`, id)
+	c.until("its transaction is", `
+SELECT count(*) = 0 FROM pg_stat_activity
+ WHERE datname = current_database() AND application_name = 'daybook worker' AND state = 'idle in transaction' AND query LIKE '%app.effects%'`)
+	c.stopped(worker)
+	assert.Equal(c.t, "pending 1 TIMEOUT by the policy", c.text(stateStmt, id))
+	assert.Contains(c.t, worker.log.String(), "its handler goes on and keeps its place")
+}
+
+// pollsRarely: a worker that waits for its next look stops at once.
+func (c *conformance) pollsRarely() {
+	worker := c.start("POLL=3600")
+	c.until("it is on record", `SELECT count(*) = 1 FROM daybook.live_job_workers`)
+	began := time.Now()
+	c.stopped(worker)
+	assert.Less(c.t, time.Since(began), 20*time.Second)
 }

@@ -15,6 +15,7 @@ A job is worked at least once. What in_tx is given commits together with the job
 
 import contextlib
 import logging
+import math
 import os
 import secrets
 import signal
@@ -120,6 +121,9 @@ class Worker:
 
     def __init__(self, dsn: str, *, fleet: str = "", parallel: int = 10, owner: str = "", poll: float = 1.0,
                  grace: float = 30.0):
+        _check(parallel >= 1, f"parallel is {parallel}: it must be at least 1")
+        _check(0 < poll < math.inf and 0 <= grace < math.inf, f"poll is {poll} and grace is {grace}: they are seconds, and "
+               "poll must be positive")
         self.name = f"{socket.gethostname()}/{os.getpid()}/{secrets.token_hex(4)}"
         self._dsn, self._fleet, self._parallel, self._owner = dsn, fleet, parallel, owner
         self._poll, self._grace = poll, grace
@@ -138,6 +142,11 @@ class Worker:
         timeout is of an attempt, in seconds. The next one begins after base seconds, each later one after factor times
         as many, at most cap. version is the handler's, for jobs that name the lowest that may work them.
         """
+        _check(max_attempts >= 1 and version >= 0, f"max_attempts is {max_attempts} and version {version}: they must be "
+               "at least 1, and at least 0")
+        _check(all(0 < x < math.inf for x in (timeout, base, factor, cap)), f"timeout is {timeout}, base {base}, factor "
+               f"{factor} and cap {cap}: they must be positive")
+
         def register(work):
             if type in self._handlers:
                 raise ValueError(f"type {type} has a handler")
@@ -303,9 +312,10 @@ class Worker:
                 return
             self._enduring(lambda: self._complete(job, result, unstored), job)
         except BaseException as e:  # also sys.exit() in a handler
+            returned, job._steps.closed = job._steps.closed, True
             if self._is_first(job):
                 self._end(job, e)
-            elif job._steps.closed:
+            elif returned:
                 log.warning("job %s, attempt %d: not completed: %s", job.job_id, job.attempt, told(e))
         finally:
             self._leave(job)
@@ -365,6 +375,7 @@ class Worker:
                 self._look(asked, {(r["job_id"], r["fence"]): r["cancel_requested"] for r in rows})
             except Exception as e:
                 log.warning("renew leases: %s", e)
+            self._free()
             self._ended.wait(max(began + RENEW_EVERY - time.monotonic(), 0.1))
 
     def _look(self, asked: dict, held: dict) -> None:
@@ -389,11 +400,28 @@ class Worker:
             if first:
                 threading.Thread(target=self._end_beside, args=(job, why), daemon=True).start()
 
+    def _free(self) -> None:
+        """Ends the connections of attempts that have been over for a while, and tells of handlers that go on."""
+        with self._changed:
+            for job in self._running.values():
+                if job.stopped.is_set() and time.monotonic() > job._until + LEASE:
+                    job._until = math.inf
+                    for conn in job._lent:
+                        _shut(conn)
+                    if not job._steps.closed:
+                        log.warning("job %s, attempt %d: the attempt is over, and its handler goes on and keeps its "
+                                    "place: have it look at job.stopped", job.job_id, job.attempt)
+
     def _end_beside(self, job: Job, why: Exception) -> None:
         try:
             self._end(job, why)
         finally:
             self._leave(job)
+
+
+def _check(good: bool, why: str) -> None:
+    if not good:
+        raise ValueError(why)
 
 
 def _shut(conn: psycopg.Connection) -> None:

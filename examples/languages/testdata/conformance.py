@@ -7,7 +7,8 @@ import time
 
 from daybook_worker import Cancel, Final, JobError, RetryAfter, Snooze, Worker
 
-worker = Worker(os.environ["DAYBOOK_DATABASE_URL"], poll=0.1, grace=float(os.environ["GRACE"]), owner="tests")
+worker = Worker(os.environ["DAYBOOK_DATABASE_URL"], poll=float(os.environ.get("POLL", 0.1)),
+                grace=float(os.environ["GRACE"]), owner="tests")
 
 
 def note(job):
@@ -164,6 +165,7 @@ DO = {
     "backslash": lambda job: {"text": r"\u0000 \\ud83d " + '"{['},
     "deep": lambda job: nested(501),
     "deepest": lambda job: nested(500),
+    "hang in step": lambda job: effect_step(job, then=lambda conn: time.sleep(3600)),
     "hang": lambda job: job.stopped.wait(),
     "hang once": hang_once,
     "nap": nap,
