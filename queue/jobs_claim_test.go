@@ -182,6 +182,31 @@ func TestSnoozedAndGivenBack(t *testing.T) {
 	assert.True(t, b.asks(`NOT EXISTS (SELECT FROM daybook.live_job_workers)`))
 }
 
+// An attempt ends whatever policy it has, and its next one is due neither in the past nor never.
+func TestAttemptsEndByAnyPolicy(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	for _, policy := range []string{
+		"'x', 300, 30, 100, 3600", "'x', 300, 1e300, 1e300, 3600", "'x', 2, 'NaN', 'NaN', 3600", "'x', 300, 40000, 1, 3600",
+	} {
+		assert.True(t, b.asks(`extract(epoch FROM daybook.retry_delay(`+policy+`)) BETWEEN 3240 AND 3960`), policy)
+	}
+	for _, policy := range []string{
+		"'x', 300, 30, 0.01, 3600", "'x', 2, -30, 2, 3600", "'x', 300, 30, -2, 3600", "'x', 2, 30, 2, -1",
+	} {
+		assert.True(t, b.asks(`extract(epoch FROM daybook.retry_delay(`+policy+`)) BETWEEN 0 AND 31`), policy)
+	}
+	assert.True(t, b.asks(`extract(epoch FROM daybook.retry_delay('x', 300, 30, 2, 1e300)) BETWEEN 0.9e9 AND 1.1e9`))
+	b.exec(`SELECT daybook.start_job_worker('a', '{w}')`)
+	for _, end := range []string{
+		`daybook.snooze_job($1, $2, interval '170000000 years')`, `daybook.fail_job($1, $2, 'X', 'x', interval '170000000 years')`,
+	} {
+		id := b.enqueued(org, queue.JobOptions{})
+		assert.True(t, b.asks(end+` = 'pending'`, id, b.claims("a", 1)[0].Fence), end)
+		assert.True(t, b.asks(`(SELECT ready_at > now() + interval '99 years' FROM daybook.jobs WHERE id = $1)`, id), end)
+	}
+}
+
 // What came back from a dead letter for want of a handler, and what needs a later version.
 func TestWorkerOnRecord(t *testing.T) {
 	t.Parallel()
