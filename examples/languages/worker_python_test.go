@@ -1,10 +1,15 @@
 package languages_test
 
 import (
+	"fmt"
+	"net/url"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/daybook-dev/daybook/daybooktest"
 	"github.com/daybook-dev/daybook/internal/dev/pgtest"
@@ -18,9 +23,10 @@ func TestPythonWorker(t *testing.T) {
 	languages := languages()
 	command, env := languages[1].command(t)
 	for name, scenario := range map[string]func(c *conformance){
-		"odd outcomes": (*conformance).oddOutcomes, "exits": (*conformance).exits,
+		"odd outcomes": (*conformance).oddOutcomes, "pythonic outcomes": (*conformance).pythonicOutcomes,
 		"locked neighbour": (*conformance).lockedNeighbour, "behind a pooler": (*conformance).behindAPooler,
 		"hangs in a step": (*conformance).hangsInStep, "hangs on": (*conformance).hangsOn, "polls rarely": (*conformance).pollsRarely,
+		"claim lost": (*conformance).claimLost, "claims fail": (*conformance).claimsFail,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -31,15 +37,73 @@ func TestPythonWorker(t *testing.T) {
 	}
 }
 
-// exits: what ends a thread fails the attempt, whatever it says.
-func (c *conformance) exits() {
-	exits := c.enqueue("quick", `{"do": "exits"}`, queue.JobOptions{})
-	odd := c.enqueue("quick", `{"do": "odd text"}`, queue.JobOptions{})
+// pythonic are what a handler in Python may do beside that, and what is said of it.
+var pythonic = []struct{ do, want, said string }{
+	{"exits", "pending 1 HANDLER_ERROR by the policy", "SystemExit: 1"},
+	{"odd text", "pending 1 HANDLER_ERROR by the policy", "? "},
+	{"conflict", "completed 1 effects a", ""},
+	{"conflicts", "pending 1 HANDLER_ERROR by the policy", "DeadlockDetected: x"},
+	{"elsewhere", "pending 1 HANDLER_ERROR by the policy", "OperationalError: connection failed"},
+}
+
+// pythonicOutcomes: what ends a thread fails the attempt, whatever it says. What loses against another
+// transaction is done again; what is not there elsewhere is the handler's matter.
+func (c *conformance) pythonicOutcomes() {
+	ids := make([]string, len(pythonic))
+	for i, k := range pythonic {
+		ids[i] = c.enqueue("quick", fmt.Sprintf(`{"do": %q, "note": "a"}`, k.do), queue.JobOptions{})
+	}
 	c.start()
-	c.until("both are worked", workedStmt)
-	assert.Equal(c.t, "pending 1 HANDLER_ERROR by the policy", c.text(stateStmt, exits))
-	assert.Equal(c.t, "SystemExit: 1", c.text(`SELECT last_error FROM daybook.jobs WHERE id = $1`, exits))
-	assert.Equal(c.t, "? ", c.text(`SELECT last_error FROM daybook.jobs WHERE id = $1`, odd))
+	c.until("all are worked", workedStmt)
+	for i, k := range pythonic {
+		assert.Equal(c.t, k.want, c.text(stateStmt, ids[i]), k.do)
+		assert.True(c.t, strings.HasPrefix(c.text(`SELECT coalesce(last_error, '') FROM daybook.jobs WHERE id = $1`, ids[i]), k.said), k.do)
+	}
+}
+
+// claimLost: a job that a claim has leased whose answer is lost is worked all the same, although the
+// process of the claim lives.
+func (c *conformance) claimLost() {
+	c.start()
+	c.until("it is on record", `SELECT count(*) = 1 FROM daybook.live_job_workers`)
+	c.goWorker().start()
+	_, err := c.Pool.Exec(c.t.Context(), `
+SELECT daybook.enqueue_job('acme', 'patient', '{"do": "note", "note": "a"}');
+SELECT count(*) FROM daybook.claim_jobs((SELECT w.name FROM daybook.job_workers w WHERE starts_with(w.id, '/sql/')), 1)`,
+		pgx.QueryExecModeSimpleProtocol)
+	require.NoError(c.t, err)
+	id := c.text(`SELECT id FROM daybook.jobs`)
+	assert.Equal(c.t, "leased 1", c.text(`SELECT state || ' ' || run_count FROM daybook.jobs WHERE id = $1`, id))
+	c.until("it is worked", `SELECT state = 'completed' FROM daybook.jobs WHERE id = $1`, id)
+	assert.Equal(c.t, "completed 2 effects a", c.text(stateStmt, id))
+}
+
+// claimsFail: a worker whose claims are cancelled by the database goes on with what it has, and claims
+// when it can.
+func (c *conformance) claimsFail() {
+	running := c.enqueue("patient", `{"do": "hang"}`, queue.JobOptions{})
+	u, err := url.Parse(c.URL)
+	require.NoError(c.t, err)
+	values := u.Query()
+	values.Set("options", "-c statement_timeout=3s")
+	u.RawQuery = strings.ReplaceAll(values.Encode(), "+", "%20")
+	worker := c.start("DAYBOOK_DATABASE_URL=" + u.String())
+	c.until("it runs", runsStmt, running)
+	tx, err := c.Pool.Begin(c.t.Context())
+	require.NoError(c.t, err)
+	_, err = tx.Exec(c.t.Context(), `LOCK TABLE daybook.job_wait_checks`)
+	require.NoError(c.t, err)
+	const claims = `FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%claim_jobs%' AND application_name = 'daybook worker'`
+	c.until("a claim waits", `SELECT count(*) = 1 `+claims)
+	pid := c.text(`SELECT pid::text ` + claims)
+	c.until("it is cancelled", `SELECT count(*) = 0 FROM pg_stat_activity WHERE pid::text = $1`, pid)
+	require.NoError(c.t, tx.Rollback(c.t.Context()))
+	id := c.enqueue("quick", `{"do": "note", "note": "a"}`, queue.JobOptions{})
+	c.until("it is worked", `SELECT state = 'completed' FROM daybook.jobs WHERE id = $1`, id)
+	assert.Equal(c.t, "leased 1", c.text(`SELECT state || ' ' || run_count FROM daybook.jobs WHERE id = $1`, running))
+	_, err = queue.CancelJob(c.t.Context(), c.Pool, running)
+	require.NoError(c.t, err)
+	c.stopped(worker)
 }
 
 // behindAPooler: two workers share sessions with each other, which know no statements that either has

@@ -121,9 +121,9 @@ class Worker:
 
     def __init__(self, dsn: str, *, fleet: str = "", parallel: int = 10, owner: str = "", poll: float = 1.0,
                  grace: float = 30.0):
-        _check(parallel >= 1, f"parallel is {parallel}: it must be at least 1")
-        _check(0 < poll < math.inf and 0 <= grace < math.inf, f"poll is {poll} and grace is {grace}: they are seconds, and "
-               "poll must be positive")
+        _check(parallel >= 1, f"parallel is {parallel}, and must be at least 1")
+        _check(0 < poll < math.inf, f"poll is {poll}, and must be a positive number of seconds")
+        _check(0 <= grace < math.inf, f"grace is {grace}, and must be a number of seconds")
         self.name = f"{socket.gethostname()}/{os.getpid()}/{secrets.token_hex(4)}"
         self._dsn, self._fleet, self._parallel, self._owner = dsn, fleet, parallel, owner
         self._poll, self._grace = poll, grace
@@ -142,10 +142,10 @@ class Worker:
         timeout is of an attempt, in seconds. The next one begins after base seconds, each later one after factor times
         as many, at most cap. version is the handler's, for jobs that name the lowest that may work them.
         """
-        _check(max_attempts >= 1 and version >= 0, f"max_attempts is {max_attempts} and version {version}: they must be "
-               "at least 1, and at least 0")
-        _check(all(0 < x < math.inf for x in (timeout, base, factor, cap)), f"timeout is {timeout}, base {base}, factor "
-               f"{factor} and cap {cap}: they must be positive")
+        _check(max_attempts >= 1, f"max_attempts is {max_attempts}, and must be at least 1")
+        _check(version >= 0, f"version is {version}, and must be at least 0")
+        for name, value in (("timeout", timeout), ("base", base), ("factor", factor), ("cap", cap)):
+            _check(0 < value < math.inf, f"{name} is {value}, and must be a positive number")
 
         def register(work):
             if type in self._handlers:
@@ -279,8 +279,8 @@ class Worker:
                 if conflicts >= CONFLICTS or not (job._held if job else time.monotonic() < until):
                     raise e.__cause__
                 log.warning("tried again in %g s: %s", pause, e)
-            time.sleep(pause)
-            pause = min(2 * pause, 2.0)
+                time.sleep(pause)
+                pause = pause if e.conflict else min(2 * pause, 2.0)
 
     def _start(self) -> None:
         types, all = list(self._handlers), self._handlers.values()
@@ -335,7 +335,7 @@ class Worker:
             conn.execute("SELECT daybook.complete_job(%s, %s, %s, %s)", (job.job_id, job.fence, result, unstored))
 
     def _is_first(self, job: Job) -> bool:
-        """Ends an attempt, of which one thread alone puts the end on record: that of the handler, or the renewing one."""
+        """Ends an attempt. The first thread puts its end on record: the handler's, or one of the renewing thread."""
         with self._changed:
             if job.stopped.is_set():
                 return False
@@ -350,14 +350,16 @@ class Worker:
             query = "SELECT daybook.snooze_job(%s, %s, make_interval(secs => %s), %s) AS state"
             args = job.job_id, job.fence, e.seconds, text
         else:
-            code = "JOB_CANCELLED" if isinstance(e, Cancel) else storable(e.code or "") if isinstance(e, JobError) else None
+            code = storable(e.code or "") if isinstance(e, JobError) else None
+            code = "JOB_CANCELLED" if isinstance(e, Cancel) else code
             query = "SELECT daybook.fail_job(%s, %s, %s, %s, make_interval(secs => %s), %s, %s, %s, %s) AS state"
             args = (job.job_id, job.fence, code, text, e.seconds if isinstance(e, RetryAfter) else None,
                     isinstance(e, Final), h.base, h.factor, h.most)
         try:
             state = self._enduring(lambda: self._call(query, *args), job)[0]["state"]
         except Exception:
-            log.exception("job %s, attempt %d: %s: that is not on record: its lease expires", job.job_id, job.attempt, text)
+            log.exception("job %s, attempt %d: %s: that is not on record: its lease expires", job.job_id, job.attempt,
+                          text)
             return
         finally:
             job._held = False
@@ -426,5 +428,6 @@ def _check(good: bool, why: str) -> None:
 
 def _shut(conn: psycopg.Connection) -> None:
     """Has the thread that waits for an answer of conn get an error."""
-    with contextlib.suppress(OSError, psycopg.Error), socket.fromfd(conn.fileno(), socket.AF_INET, socket.SOCK_STREAM) as s:
-        s.shutdown(socket.SHUT_RDWR)
+    with contextlib.suppress(OSError, psycopg.Error):
+        with socket.fromfd(conn.fileno(), socket.AF_INET, socket.SOCK_STREAM) as copy:
+            copy.shutdown(socket.SHUT_RDWR)

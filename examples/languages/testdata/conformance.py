@@ -5,10 +5,14 @@ import os
 import sys
 import time
 
+import psycopg
 from daybook_worker import Cancel, Final, JobError, RetryAfter, Snooze, Worker
 
 worker = Worker(os.environ["DAYBOOK_DATABASE_URL"], poll=float(os.environ.get("POLL", 0.1)),
                 grace=float(os.environ["GRACE"]), owner="tests")
+
+
+conflicts = []  # ids of jobs, each as often as its transaction has begun
 
 
 def note(job):
@@ -35,6 +39,16 @@ def nested(levels):
     for _ in range(levels):
         value = [value]
     return value
+
+
+def conflict(job, times):
+    note(job)
+
+    def lose(conn):
+        conflicts.append(job.job_id)
+        if conflicts.count(job.job_id) <= times:
+            conn.execute("DO $$ BEGIN RAISE EXCEPTION 'x' USING ERRCODE = '40P01'; END $$")
+    job.in_tx(lose)
 
 
 def nap(job):
@@ -158,6 +172,9 @@ DO = {
     "unprintable": lambda job: fail(Unprintable()),
     "odd text": lambda job: fail(JobError("\udcff \0")),
     "odd code": lambda job: fail(JobError("no", 404)),
+    "conflict": lambda job: conflict(job, 2),
+    "conflicts": lambda job: conflict(job, 100),
+    "elsewhere": lambda job: job.in_tx(lambda conn: psycopg.connect("host=127.0.0.1 port=1")),
     "exits": lambda job: sys.exit(1),
     "half a pair": lambda job: {"text": "\ud83d"},
     "half a pair as key": lambda job: {"\ud83d": 1},
