@@ -3473,7 +3473,8 @@ BEGIN
                OR fail_job.delay IS NULL AND daybook.job_error_is_final(what) THEN 'failed'
              ELSE 'retried' END::daybook.attempt_outcome,
         NULL, what, left(said, 4096),
-        coalesce(CASE WHEN fail_job.delay < interval '0' THEN interval '0' ELSE fail_job.delay END, daybook.retry_delay(job.id, job.run_count, fail_job.base, fail_job.factor, fail_job.most)));
+        CASE WHEN fail_job.delay IS NULL THEN daybook.retry_delay(job.id, job.run_count, fail_job.base, fail_job.factor, fail_job.most)
+             ELSE least(greatest(fail_job.delay, interval '0'), interval '100 years') END);
     RETURN (SELECT j.state::text FROM daybook.jobs j WHERE j.id = job.id);
 END
 $_$;
@@ -6513,15 +6514,19 @@ CREATE FUNCTION daybook.retry_delay(job_id text, attempt integer, base double pr
     LANGUAGE plpgsql IMMUTABLE
     AS $$
 DECLARE
-    bytes CONSTANT bytea := convert_to(job_id || '/' || attempt, 'UTF8');
-    hash  numeric := 14695981039346656037;
-    low   integer;
+    bytes  CONSTANT bytea := convert_to(job_id || '/' || attempt, 'UTF8');
+    -- Within what neither a power nor an interval overflows at: an attempt must end, whatever its policy.
+    growth CONSTANT double precision := least(greatest(factor, 0.1), 1e9);
+    steps  CONSTANT double precision := least(attempt - 1, floor(250 / log(greatest(growth, 10))));
+    plain  CONSTANT double precision := least(least(greatest(base, 0), 1e9) * growth ^ steps, greatest(most, 0), 1e9);
+    hash   numeric := 14695981039346656037;
+    low    integer;
 BEGIN
     FOR i IN 0 .. length(bytes) - 1 LOOP
         low := mod(hash, 256);
         hash := mod((hash - low + (low # get_byte(bytes, i))) * 1099511628211, 18446744073709551616);
     END LOOP;
-    RETURN make_interval(secs => least(base * factor ^ least(attempt - 1, 200), most) * (1 + 0.1 * (trunc(hash / 2048)::double precision / 4503599627370496 - 1)));
+    RETURN make_interval(secs => plain * (1 + 0.1 * (trunc(hash / 2048)::double precision / 4503599627370496 - 1)));
 END
 $$;
 
@@ -7038,7 +7043,7 @@ BEGIN
         RETURN NULL;
     END IF;
     PERFORM daybook.end_async_operation(job, CASE WHEN job.cancel_requested THEN 'cancelled' ELSE 'rescheduled' END::daybook.attempt_outcome, NULL, 'SNOOZED',
-                                        coalesce(snooze_job.reason, 'snoozed'), greatest(snooze_job.delay, interval '0'));
+                                        coalesce(snooze_job.reason, 'snoozed'), least(greatest(snooze_job.delay, interval '0'), interval '100 years'));
     RETURN (SELECT j.state::text FROM daybook.jobs j WHERE j.id = job.id);
 END
 $$;
