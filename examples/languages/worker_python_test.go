@@ -27,6 +27,7 @@ func TestPythonWorker(t *testing.T) {
 		"locked neighbour": (*conformance).lockedNeighbour, "behind a pooler": (*conformance).behindAPooler,
 		"hangs in a step": (*conformance).hangsInStep, "hangs on": (*conformance).hangsOn, "polls rarely": (*conformance).pollsRarely,
 		"claim lost": (*conformance).claimLost, "claims fail": (*conformance).claimsFail,
+		"silent connections": (*conformance).silentConnections, "stale connections": (*conformance).staleConnections,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -104,6 +105,22 @@ func (c *conformance) claimsFail() {
 	_, err = queue.CancelJob(c.t.Context(), c.Pool, running)
 	require.NoError(c.t, err)
 	c.stopped(worker)
+}
+
+// staleConnections: after a restart of the server, the first connection that is found lost stands for
+// all that a worker has kept.
+func (c *conformance) staleConnections() {
+	for range 9 {
+		c.enqueue("quick", `{"do": "nap"}`, queue.JobOptions{})
+	}
+	id := c.enqueue("patient", `{"do": "hang"}`, queue.JobOptions{})
+	c.start("POLL=3600")
+	c.until("nine are done", `SELECT count(*) = 9 FROM daybook.jobs WHERE state = 'completed'`)
+	ended := c.text(`
+SELECT clock_timestamp()::text FROM (SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+ WHERE application_name = 'daybook worker' AND datname = current_database()) t`)
+	c.until("its lease is renewed", `SELECT last_attempted_at > $2::timestamptz FROM daybook.jobs WHERE id = $1`, id, ended)
+	assert.Equal(c.t, "true", c.text(`SELECT (last_attempted_at < $2::timestamptz + interval '6 seconds')::text FROM daybook.jobs WHERE id = $1`, id, ended))
 }
 
 // behindAPooler: two workers share sessions with each other, which know no statements that either has
