@@ -41,7 +41,7 @@ log = logging.getLogger("daybook")
 LEASE = 10.0  # seconds
 RENEW_EVERY = 1.0
 PATIENCE = 30.0  # seconds for which the database may not be there, and that one try to complete a job may take
-CONFLICTS = 10  # as often is repeated what lost against another transaction
+TRIES = 10  # of a transaction that lost against another one, or may itself be what ends its session
 # What the address of the database may say otherwise: how soon a connection is given up whose other end is gone.
 CONNECT = {"connect_timeout": 5, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3,
            "tcp_user_timeout": 15000}
@@ -227,7 +227,7 @@ class Worker:
         except BaseException as e:
             lost = conn.closed
             again = unavailable(e, lost)
-            if lost or again and not again.conflict:
+            if lost:
                 self._close_idle()
             if again:
                 raise again from e
@@ -247,7 +247,7 @@ class Worker:
         try:
             conn = psycopg.connect(**options, autocommit=True, prepare_threshold=None)
         except psycopg.OperationalError as e:
-            raise Unavailable(e, conflict=False) from e
+            raise Unavailable(e, counted=False) from e
         conn.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
         return conn
 
@@ -270,17 +270,17 @@ class Worker:
 
     def _enduring(self, f: Callable[[], Any], job: Optional[Job] = None) -> Any:
         """Calls f again while the database is not there: for a while, or as long as the lease of job is held."""
-        until, pause, conflicts = time.monotonic() + PATIENCE, 0.1, 0
+        until, pause, tries = time.monotonic() + PATIENCE, 0.1, 0
         while True:
             try:
                 return f()
             except Unavailable as e:
-                conflicts += e.conflict
-                if conflicts >= CONFLICTS or not (job._held if job else time.monotonic() < until):
+                tries += e.counted
+                if tries >= TRIES or not (job._held if job else time.monotonic() < until):
                     raise e.__cause__
                 log.warning("tried again in %g s: %s", pause, e)
                 time.sleep(pause)
-                pause = pause if e.conflict else min(2 * pause, 2.0)
+                pause = min(2 * pause, 2.0)
 
     def _start(self) -> None:
         types, all = list(self._handlers), self._handlers.values()

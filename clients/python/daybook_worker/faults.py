@@ -9,11 +9,11 @@ CONFLICT = ("40001", "40P01", "72000", "26000", "42P05")
 
 
 class Unavailable(Exception):
-    """The statement may be sent again, by another connection. Its cause is the error."""
+    """The transaction may be done again by another connection, a few times if that is counted. Its cause is the error."""
 
-    def __init__(self, cause: BaseException, conflict: bool):
+    def __init__(self, cause: BaseException, counted: bool):
         super().__init__(str(cause).strip())
-        self.conflict = conflict
+        self.counted = counted
 
 
 def unavailable(e: BaseException, lost: bool) -> Optional[Unavailable]:
@@ -22,4 +22,4 @@ def unavailable(e: BaseException, lost: bool) -> Optional[Unavailable]:
     state = getattr(e, "sqlstate", None) or ""
     if not isinstance(e, Exception) or not (lost or state.startswith(OUTAGE + CONFLICT)):
         return None
-    return Unavailable(e, not lost and state.startswith(CONFLICT))
+    return Unavailable(e, lost or state.startswith(CONFLICT))
