@@ -142,7 +142,7 @@ func (c *conformance) behindAPooler() {
 func (c *conformance) hangsOn() {
 	id := c.enqueue("quick", `{"do": "hang in step", "note": "a"}`, queue.JobOptions{})
 	worker := c.start("GRACE=0.2")
-	c.until("its time is over", `SELECT last_error_code = 'TIMEOUT' FROM daybook.jobs WHERE id = $1`, id)
+	c.until("its time is over", `SELECT coalesce(last_error_code, '') = 'TIMEOUT' FROM daybook.jobs WHERE id = $1`, id)
 	c.until("its transaction is", `
 SELECT count(*) = 0 FROM pg_stat_activity
  WHERE datname = current_database() AND application_name = 'daybook worker' AND state = 'idle in transaction' AND query LIKE '%app.effects%'`)

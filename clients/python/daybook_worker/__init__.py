@@ -41,7 +41,7 @@ log = logging.getLogger("daybook")
 LEASE = 10.0  # seconds
 RENEW_EVERY = 1.0
 PATIENCE = 30.0  # seconds for which the database may not be there, and that one try to complete a job may take
-TRIES = 10  # of a transaction that lost against another one, or may itself be what ends its session
+TRIES = 10  # of an application's transaction that loses against others, or may itself be what ends its session
 # What the address of the database may say otherwise: how soon a connection is given up whose other end is gone.
 CONNECT = {"connect_timeout": 5, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3,
            "tcp_user_timeout": 15000}
@@ -268,14 +268,15 @@ class Worker:
             finally:
                 timer.cancel()
 
-    def _enduring(self, f: Callable[[], Any], job: Optional[Job] = None) -> Any:
-        """Calls f again while the database is not there: for a while, or as long as the lease of job is held."""
+    def _enduring(self, f: Callable[[], Any], job: Optional[Job] = None, foreign: bool = False) -> Any:
+        """Calls f again while the database is not there: for a while, or as long as the lease of job is held. foreign:
+        f runs code of the application in its transaction."""
         until, pause, tries = time.monotonic() + PATIENCE, 0.1, 0
         while True:
             try:
                 return f()
             except Unavailable as e:
-                tries += e.counted
+                tries += foreign and e.counted
                 if tries >= TRIES or not (job._held if job else time.monotonic() < until):
                     raise e.__cause__
                 log.warning("tried again in %g s: %s", pause, e)
@@ -310,7 +311,7 @@ class Worker:
             job._steps.close()
             if job.stopped.is_set():
                 return
-            self._enduring(lambda: self._complete(job, result, unstored), job)
+            self._enduring(lambda: self._complete(job, result, unstored), job, foreign=bool(job._in_tx))
         except BaseException as e:  # also sys.exit() in a handler
             returned, job._steps.closed = job._steps.closed, True
             if self._is_first(job):

@@ -9,7 +9,7 @@ CONFLICT = ("40001", "40P01", "72000", "26000", "42P05")
 
 
 class Unavailable(Exception):
-    """The transaction may be done again by another connection, a few times if that is counted. Its cause is the error."""
+    """The transaction may be done again by another connection; a few times, if that counts. Its cause is the error."""
 
     def __init__(self, cause: BaseException, counted: bool):
         super().__init__(str(cause).strip())

@@ -79,7 +79,7 @@ class Steps:
             with self._worker._connection(self._job) as conn, conn.transaction():
                 now, more = f(conn, step["result"]) if in_tx else result
                 return self._keep(conn, {**step, "times": step["times"] + 1, "done": not more}, now, began, not in_tx)
-        return self._worker._enduring(keep, self._job)
+        return self._worker._enduring(keep, self._job, foreign=in_tx)
 
     def _keep(self, conn: psycopg.Connection, step: dict, result: Any, began: float, again: bool) -> dict:
         text, unstored = as_json(result)
