@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -49,6 +50,20 @@ func TestTypeScriptWorker(t *testing.T) {
 		program.Env = append(os.Environ(), env...)
 		out, err := program.CombinedOutput()
 		require.NoError(t, err, string(out))
+	})
+	t.Run("package", func(t *testing.T) {
+		t.Parallel()
+		_, module, _ := strings.Cut(env[0], "=")
+		dir, npm := filepath.Dir(filepath.Dir(module)), found(t, "npm")
+		pack := exec.CommandContext(t.Context(), npm, "pack", "--dry-run", "--json", "--ignore-scripts")
+		pack.Dir = dir
+		out, err := pack.Output()
+		require.NoError(t, err)
+		for _, file := range []string{"LICENSE", "dist/index.js", "dist/index.d.ts", "dist/worker.js", "dist/worker.d.ts"} {
+			assert.Contains(t, string(out), `"`+file+`"`)
+		}
+		assert.NotContains(t, string(out), `"src/`)
+		run(t, dir, npm, "ls", "@types/pg", "--omit=dev") // which the worker's types name
 	})
 	for name, scenario := range map[string]func(c *conformance){
 		"odd outcomes":     (*conformance).oddOutcomes,
