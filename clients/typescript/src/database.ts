@@ -157,8 +157,7 @@ function isFault(e: unknown): boolean {
   for (; e instanceof Error; e = e.cause) {
     if (!(e instanceof pg.DatabaseError)) continue;
     const { code = "", routine = "", message } = e;
-    return routine !== "exec_stmt_raise" && // a function of the application says it
-      faults.some(([s, r = "", w = ""]) => code.startsWith(s) && routine.startsWith(r) && message.includes(w));
+    return faults.some(([s, r = "", w = ""]) => code.startsWith(s) && routine.startsWith(r) && message.includes(w));
   }
   return false;
 }
