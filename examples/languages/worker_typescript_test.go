@@ -70,6 +70,8 @@ func TestTypeScriptWorker(t *testing.T) {
 		"locked neighbour": (*conformance).lockedNeighbour, "hangs in a step": (*conformance).hangsInStep,
 		"silent connections": (*conformance).silentConnections, "reads only": (*conformance).readsOnly,
 		"stops in a claim": (*conformance).stopsInClaim, "clock": (*conformance).clock, "deaf": (*conformance).deaf,
+		"claim lost": (*conformance).claimLost, "claims fail": (*conformance).claimsFail,
+		"stale connections": (*conformance).staleConnections, "behind a pooler": (*conformance).behindAPooler,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
