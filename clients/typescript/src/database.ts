@@ -45,7 +45,9 @@ export class Database {
   }
 
   /** Runs f in a transaction, which ends with the signal over: whatever f waits for, its connection is closed. */
-  async transaction<T>(pool: pg.Pool, over: AbortSignal, f: (tx: pg.ClientBase) => Promise<T>, settings = ""): Promise<T> {
+  async transaction<T>(
+    pool: pg.Pool, over: AbortSignal, f: (tx: pg.ClientBase) => Promise<T>, settings = "",
+  ): Promise<T> {
     over.throwIfAborted();
     const tx = await begin(pool, over, settings);
     let result: T, committing = false;
@@ -141,12 +143,16 @@ function isLost(e: unknown): boolean {
     /^(no answer within|Connection terminated|timeout e|Client (has|was) )/.test(String(message));
 }
 
-/** What PostgreSQL says of itself, by SQLSTATE, and where that is not enough, its routine or words. As Daybook's own workers. */
+/**
+ * What PostgreSQL says of itself, by how the SQLSTATE begins, and where that is not enough, by its routine or words.
+ * Daybook's own workers have the same table.
+ */
 const faults: [state: string, routine?: string, words?: string][] = [
   // The session has plans, statements or types that were made for what is no longer so: a new one has not.
   ["0A000", "RevalidateCachedQuery"], ["0A000", "", "cached plan"], ["26000"], ["42P05"], ["08P01"],
   ["42804", "plpgsql_param_eval_"], ["42804", "ExecEvalFieldSelect"], ["42804", "ExecEvalWholeRowVar"],
-  ["42804", "CheckVarSlotCompatibility"], ["XX000", "", "cache lookup failed"], ["XX000", "", "could not open relation with OID"],
+  ["42804", "CheckVarSlotCompatibility"],
+  ["XX000", "", "cache lookup failed"], ["XX000", "", "could not open relation with OID"],
   // The transaction lost against another one.
   ["40001"], ["40P01"], ["72000"], ["XX000", "", "tuple concurrently"],
   // The server has no room, shuts down, starts, only reads, or has ended the session.

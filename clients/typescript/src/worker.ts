@@ -93,8 +93,8 @@ export interface WorkerOptions {
   /** The fleet whose jobs are worked; default: the one without a name. */
   fleet?: string;
   /**
-   * How many jobs are worked side by side; default 10. A handler that has not returned although its attempt is over keeps
-   * no job from being worked, until there are as many of them again.
+   * How many jobs are worked side by side; default 10. A handler that has not returned although its attempt is over
+   * keeps no job from being worked, until there are as many of them again.
    */
   parallel?: number;
   /** The team or contact responsible for the types. */
@@ -135,8 +135,9 @@ export class Worker {
   private wake = () => {};
 
   constructor(options: WorkerOptions) {
-    const defaults = { fleet: "", parallel: 10, owner: "", poll: 1, grace: 30, log: console as Required<WorkerOptions>["log"] };
-    this.options = chosen({ connectionString: "", ...defaults }, options, ["grace"]);
+    const log: Required<WorkerOptions>["log"] = console;
+    const defaults = { connectionString: "", fleet: "", parallel: 10, owner: "", poll: 1, grace: 30, log };
+    this.options = chosen(defaults, options, ["grace"]);
     this.db = new Database(this.options.connectionString, this.options.log);
     this.pool = this.db.pool(this.options.parallel);
     this.claims = this.db.pool(1);
@@ -200,7 +201,8 @@ export class Worker {
     const until = now() + this.options.grace * 1000;
     while (this.leased.size > 0 && now() < until) await this.pause(until - now());
     const last = now() + askWithin;
-    await this.db.enduring(() => this.ask(this.claims, "SELECT daybook.stop_job_worker($1)", this.name), () => now() < last)
+    const stop = () => this.ask(this.claims, "SELECT daybook.stop_job_worker($1)", this.name);
+    await this.db.enduring(stop, () => now() < last)
       .catch((e) => this.options.log.error(`daybook: the worker's stop is not on record: its leases expire: ${e}`));
     this.leased.clear();
     for (const { abort } of this.busy) abort.abort(new Error("the worker stops"));
@@ -227,7 +229,8 @@ export class Worker {
   }
 
   private async claim(most: number): Promise<Running[]> {
-    const rows = await this.ask(this.claims, "SELECT * FROM daybook.claim_jobs($1, $2)", this.name, Math.min(most, 1000));
+    const rows = await this.ask(this.claims, "SELECT * FROM daybook.claim_jobs($1, $2)", this.name,
+      Math.min(most, 1000));
     return rows.map((r) => {
       const inTx: InTx[] = [], abort = new AbortController();
       const steps = new Steps({
@@ -291,7 +294,8 @@ export class Worker {
       const said = await this.db.enduring(() => this.ended(running, e), () => this.leased.has(running));
       if (said) this.options.log.warn(`daybook: job ${job.id}, attempt ${job.attempt}: ${said}`);
     } catch (failed) {
-      this.options.log.error(`daybook: job ${job.id}: the attempt's end is not on record: its lease expires: ${failed}`);
+      this.options.log.error(`daybook: job ${job.id}: the attempt's end is not on record, and its lease expires: ` +
+        textOf(failed));
     } finally {
       this.leased.delete(running);
       this.wake();
@@ -310,7 +314,8 @@ export class Worker {
     const text = textOf(e instanceof JobError || e instanceof Cancel ? e.message : e);
     const [{ state }] = await this.ask(this.pool,
       "SELECT daybook.fail_job($1, $2, $3, $4, make_interval(secs => $5), $6, $7, $8, $9) AS state", job.id,
-      fence, code, text, e instanceof RetryAfter ? delay(e.seconds) : null, e instanceof Final, h.base, h.factor, h.cap);
+      fence, code, text, e instanceof RetryAfter ? delay(e.seconds) : null, e instanceof Final, h.base, h.factor,
+      h.cap);
     return e instanceof Cancel ? undefined : `${text}: now ${state ?? "another claim's"}`;
   }
 
@@ -331,7 +336,7 @@ export class Worker {
     }
   }
 
-  /** Ends an attempt whose time is over or whose job is to be cancelled, and one that has lost its lease: toCancel is undefined. */
+  /** Ends an attempt whose time is over, whose job is to be cancelled, or that has lost its lease (undefined). */
   private look(running: Running, toCancel?: boolean): void {
     const { job, until, abort } = running, { timeout } = this.handlers.get(job.type)!;
     if (toCancel === undefined) {
