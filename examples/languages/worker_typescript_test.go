@@ -133,7 +133,7 @@ func (c *conformance) silentConnections() {
 	id := c.enqueue("patient", `{"do": "hang"}`, queue.JobOptions{})
 	line := newLine(c.t, c.URL)
 	c.start("DAYBOOK_DATABASE_URL=" + line.url)
-	c.until("its lease is renewed", `SELECT last_attempted_at > created_at + interval '3 seconds' FROM daybook.jobs WHERE id = $1`, id)
+	c.until("its lease is renewed", `SELECT coalesce(last_attempted_at > created_at + interval '3 seconds', false) FROM daybook.jobs WHERE id = $1`, id)
 	began := time.Now()
 	line.silence()
 	before := c.text(`SELECT last_attempted_at::text FROM daybook.jobs WHERE id = $1`, id)

@@ -4,11 +4,11 @@ import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 
 const answersWithin = 5000; // milliseconds in which a server that is there lets a transaction begin
-const mostTries = 10; // of a transaction that has begun, which may itself be what ends its session
+const mostTries = 10; // of a transaction with the application's code, which may itself be what ends its session
 
 /** What is said of a transaction that did not commit although nothing is wrong with what it did. */
 export class Unavailable extends Error {
-  /** begun: the application's code has run in it. */
+  /** begun: it was not for want of a connection. */
   constructor(readonly why: unknown, readonly begun: boolean) {
     super(String(why));
   }
@@ -71,21 +71,20 @@ export class Database {
       return await this.transaction(pool, over, async (tx) => (await tx.query(text, values)).rows,
         `; SET LOCAL statement_timeout = ${limit}`);
     } catch (e) {
-      if (e instanceof Unavailable) throw new Unavailable(e.why, false);
-      if (over.aborted || e instanceof pg.DatabaseError && e.code === "57014") throw new Unavailable(e, false);
+      if (over.aborted || e instanceof pg.DatabaseError && e.code === "57014") throw new Unavailable(e, true);
       throw e;
     }
   }
 
-  /** Calls f again when the database was to blame, for as long as that is wanted. */
-  async enduring<T>(f: () => Promise<T>, wanted: () => boolean): Promise<T> {
-    for (let wait = 100, begun = 0; ; wait = Math.min(2 * wait, 2000)) {
+  /** Calls f again when the database was to blame, for as long as that is wanted. theirs: it has the application's code. */
+  async enduring<T>(f: () => Promise<T>, wanted: () => boolean, theirs = false): Promise<T> {
+    for (let wait = 100, tries = 0; ; wait = Math.min(2 * wait, 2000)) {
       try {
         return await f();
       } catch (e) {
         if (!(e instanceof Unavailable)) throw e;
-        if (e.begun) begun++;
-        if (begun === mostTries || !wanted()) throw e.why;
+        if (theirs && e.begun) tries++;
+        if (tries === mostTries || !wanted()) throw e.why;
         this.log.warn(`daybook: tried again: ${e.message}`);
       }
       await sleep(wait);

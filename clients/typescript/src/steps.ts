@@ -11,7 +11,8 @@ export interface Attempt {
   /** How many steps earlier attempts have kept. */
   readonly steps: number;
   transaction<T>(f: (tx: pg.ClientBase) => Promise<T>): Promise<T>;
-  enduring<T>(f: () => Promise<T>): Promise<T>;
+  /** Calls f again when the database was to blame. theirs: it has the application's code. */
+  enduring<T>(f: () => Promise<T>, theirs?: boolean): Promise<T>;
   warn(text: string): void;
 }
 
@@ -91,7 +92,7 @@ export class Steps {
         const [now, more] = (inTx ? await f(tx, step.result) : result) as [unknown, boolean];
         return this.keep(tx, { ...step, times: step.times + 1, done: !more }, now, (performance.now() - began) / 1000, !inTx);
       });
-    });
+    }, inTx);
   }
 
   private async keep(tx: pg.ClientBase, step: Step, result: unknown, took: number, again: boolean): Promise<Step> {

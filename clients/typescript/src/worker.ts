@@ -236,7 +236,7 @@ export class Worker {
       const steps = new Steps({
         jobId: r.job_id, fence: r.fence, number: r.attempt, signal: abort.signal, steps: r.steps,
         transaction: (f) => this.db.transaction(this.pool, abort.signal, f),
-        enduring: (f) => this.db.enduring(f, () => this.leased.has(running)),
+        enduring: (f, theirs) => this.db.enduring(f, () => this.leased.has(running), theirs),
         warn: (text) => this.options.log.warn(`daybook: job ${r.job_id}: ${text}`),
       });
       const job: Job = {
@@ -281,7 +281,7 @@ export class Worker {
         for (const f of inTx) await f(tx);
         await tx.query("SELECT daybook.complete_job($1, $2, $3, $4)", [job.id, fence, result, unstored]);
       });
-    }, () => this.leased.has(running));
+    }, () => this.leased.has(running), inTx.length > 0);
     this.leased.delete(running);
   }
 
