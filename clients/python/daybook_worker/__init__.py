@@ -116,7 +116,8 @@ class Worker:
 
     It works the jobs of one fleet; "" is the one without a name. poll is the pause, in seconds, between two looks while
     nothing is due. grace is how long run waits, when it is stopped, for jobs that run; then they are given back,
-    uncounted. The role of the database needs the rights of daybook_worker.
+    uncounted. A handler that has not returned although its attempt is over keeps no job from being worked, until there
+    are as many of them again. The role of the database needs the rights of daybook_worker.
     """
 
     def __init__(self, dsn: str, *, fleet: str = "", parallel: int = 10, owner: str = "", poll: float = 1.0,
@@ -180,7 +181,9 @@ class Worker:
                 signal.signal(number, handler)
 
     def _round(self) -> None:
-        free = self._parallel - len(self._running)
+        with self._changed:
+            held = sum(job._held for job in self._running.values())
+            free = min(self._parallel - held, 2 * self._parallel - len(self._running))
         if free < 1:
             with self._changed:
                 self._changed.wait(0.2)
@@ -198,7 +201,7 @@ class Worker:
 
     def _drain(self) -> None:
         with self._changed:
-            self._changed.wait_for(lambda: not self._running, self._grace)
+            self._changed.wait_for(lambda: not any(job._held for job in self._running.values()), self._grace)
         try:
             self._enduring(lambda: self._call("SELECT daybook.stop_job_worker(%s)", self.name, within=LEASE))
         except psycopg.Error as e:
@@ -326,7 +329,7 @@ class Worker:
             job._threads -= 1
             if not job._threads:
                 del self._running[job.job_id, job.fence]
-                self._changed.notify_all()
+            self._changed.notify_all()
 
     def _complete(self, job: Job, result: Optional[str], unstored: Optional[str]) -> None:
         job._until = max(job._until, time.monotonic() + PATIENCE)  # what is done in time may be put on record later
@@ -407,13 +410,13 @@ class Worker:
         """Ends the connections of attempts that have been over for a while, and tells of handlers that go on."""
         with self._changed:
             for job in self._running.values():
-                if job.stopped.is_set() and time.monotonic() > job._until + LEASE:
+                if job.stopped.is_set() and time.monotonic() > job._until + LEASE / 2:
                     job._until = math.inf
                     for conn in job._lent:
                         _shut(conn)
                     if not job._steps.closed:
-                        log.warning("job %s, attempt %d: the attempt is over, and its handler goes on and keeps its "
-                                    "place: have it look at job.stopped", job.job_id, job.attempt)
+                        log.warning("job %s, attempt %d: the attempt is over, but its handler of type %s has not "
+                                    "returned: have it look at job.stopped", job.job_id, job.attempt, job.type)
 
     def _end_beside(self, job: Job, why: Exception) -> None:
         try:

@@ -8,11 +8,9 @@ import time
 import psycopg
 from daybook_worker import Cancel, Final, JobError, RetryAfter, Snooze, Worker
 
-worker = Worker(os.environ["DAYBOOK_DATABASE_URL"], poll=float(os.environ.get("POLL", 0.1)),
-                grace=float(os.environ["GRACE"]), owner="tests")
-
-
-conflicts = []  # ids of jobs, each as often as its transaction has begun
+cut = set()  # the jobs whose connection was lost in a step, or whose transaction has lost
+worker = Worker(os.environ["DAYBOOK_DATABASE_URL"], parallel=int(os.environ.get("PARALLEL", 10)),
+                poll=float(os.environ.get("POLL", 0.1)), grace=float(os.environ["GRACE"]), owner="tests")
 
 
 def note(job):
@@ -41,14 +39,28 @@ def nested(levels):
     return value
 
 
-def conflict(job, times):
-    note(job)
+def elsewhere(query, *args):
+    with psycopg.connect(os.environ["DAYBOOK_DATABASE_URL"], autocommit=True) as conn:
+        conn.execute(query, args)
 
+
+def conflict(job, always=False):
     def lose(conn):
-        conflicts.append(job.job_id)
-        if conflicts.count(job.job_id) <= times:
-            conn.execute("DO $$ BEGIN RAISE EXCEPTION 'x' USING ERRCODE = '40P01'; END $$")
+        first = always or job.job_id not in cut
+        cut.add(job.job_id)
+        if first:
+            elsewhere("INSERT INTO app.effects (job_id, note) VALUES (%s, 'a')", job.job_id)
+        conn.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        conn.execute("SELECT FROM app.effects")
+        if first:
+            elsewhere("UPDATE app.effects SET note = 'b' WHERE job_id = %s", job.job_id)
+        conn.execute("UPDATE app.effects SET note = note || 'c' WHERE job_id = %s", (job.job_id,))
     job.in_tx(lose)
+
+
+def missing_file(job):
+    note(job)
+    job.in_tx(lambda conn: open("/nowhere/at/all"))
 
 
 def nap(job):
@@ -62,8 +74,6 @@ def hang_once(job):
 
 
 # Steps.
-
-cut = set()  # the jobs whose connection was lost in a step
 
 
 def effect(conn, job):
@@ -172,9 +182,10 @@ DO = {
     "unprintable": lambda job: fail(Unprintable()),
     "odd text": lambda job: fail(JobError("\udcff \0")),
     "odd code": lambda job: fail(JobError("no", 404)),
-    "conflict": lambda job: conflict(job, 2),
-    "conflicts": lambda job: conflict(job, 100),
-    "elsewhere": lambda job: job.in_tx(lambda conn: psycopg.connect("host=127.0.0.1 port=1")),
+    "missing file": missing_file,
+    "conflict": conflict,
+    "conflicts": lambda job: conflict(job, always=True),
+    "other database": lambda job: job.in_tx(lambda conn: psycopg.connect("host=127.0.0.1 port=1")),
     "exits": lambda job: sys.exit(1),
     "half a pair": lambda job: {"text": "\ud83d"},
     "half a pair as key": lambda job: {"\ud83d": 1},
@@ -185,6 +196,8 @@ DO = {
     "hang in step": lambda job: effect_step(job, then=lambda conn: time.sleep(3600)),
     "hang": lambda job: job.stopped.wait(),
     "hang once": hang_once,
+    "slow": lambda job: time.sleep(3),
+    "deaf": lambda job: time.sleep(3600 if job.attempt == 1 else 0),
     "nap": nap,
 }
 
