@@ -13,7 +13,6 @@
 A job is worked at least once. What in_tx is given commits together with the job's completion, or not at all.
 """
 
-import contextlib
 import logging
 import math
 import os
@@ -27,11 +26,10 @@ from datetime import datetime
 from typing import Any, Callable, Optional
 
 import psycopg
-from psycopg.conninfo import conninfo_to_dict
-from psycopg.rows import dict_row
 
+from .database import PATIENCE, Database
 from .errors import Cancel, Final, JobError, RetryAfter, Snooze, storable, told
-from .faults import Unavailable, unavailable
+from .faults import Unavailable
 from .steps import Steps, as_json
 
 __all__ = ["Cancel", "Final", "Job", "JobError", "RetryAfter", "Snooze", "Worker"]
@@ -40,12 +38,6 @@ log = logging.getLogger("daybook")
 
 LEASE = 10.0  # seconds
 RENEW_EVERY = 1.0
-PATIENCE = 30.0  # seconds for which the database may not be there, and that one try to complete a job may take
-TRIES = 10  # of an application's transaction that loses against others, or may itself be what ends its session
-# What the address of the database may say otherwise: how soon a connection is given up whose other end is gone.
-CONNECT = {"connect_timeout": 5, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3,
-           "tcp_user_timeout": 15000}
-
 
 @dataclass
 class Job:
@@ -126,15 +118,14 @@ class Worker:
         _check(0 < poll < math.inf, f"poll is {poll}, and must be a positive number of seconds")
         _check(0 <= grace < math.inf, f"grace is {grace}, and must be a number of seconds")
         self.name = f"{socket.gethostname()}/{os.getpid()}/{secrets.token_hex(4)}"
-        self._dsn, self._fleet, self._parallel, self._owner = dsn, fleet, parallel, owner
-        self._poll, self._grace = poll, grace
+        self._fleet, self._parallel, self._owner, self._poll, self._grace = fleet, parallel, owner, poll, grace
+        self._db = Database(dsn)
         self._handlers: dict[str, _Handler] = {}
         self._stopping = False  # a signal's handler sets it, which may take no lock
         self._ended = threading.Event()
         # _changed guards what is below and of jobs, and says that a job has ended.
         self._changed = threading.Condition()
         self._running: dict[tuple, Job] = {}  # by id and fence
-        self._idle: list[psycopg.Connection] = []
 
     def handler(self, type: str, *, max_attempts: int = 3, timeout: float = 30.0, base: float = 30.0,
                 factor: float = 2.0, cap: float = 21600.0, version: int = 0):
@@ -167,7 +158,7 @@ class Worker:
         if threading.current_thread() is threading.main_thread():
             before = {n: signal.signal(n, lambda *_: self.stop()) for n in (signal.SIGTERM, signal.SIGINT)}
         try:
-            self._enduring(self._start)
+            self._db.enduring(self._start)
             threading.Thread(target=self._renewing, daemon=True).start()
             try:
                 while not self._stopping:
@@ -176,7 +167,7 @@ class Worker:
                 self._drain()
         finally:
             self._ended.set()
-            self._close_idle()
+            self._db.close()
             for number, handler in before.items():
                 signal.signal(number, handler)
 
@@ -203,7 +194,7 @@ class Worker:
         with self._changed:
             self._changed.wait_for(lambda: not any(job._held for job in self._running.values()), self._grace)
         try:
-            self._enduring(lambda: self._call("SELECT daybook.stop_job_worker(%s)", self.name, within=LEASE))
+            self._db.enduring(lambda: self._db.call("SELECT daybook.stop_job_worker(%s)", self.name, within=LEASE))
         except psycopg.Error as e:
             log.warning("stop: %s: what is left ends like the jobs of a killed worker", e)
         with self._changed:
@@ -211,95 +202,20 @@ class Worker:
                 job._held = False
                 job.stopped.set()
 
-    # The database.
-
-    @contextlib.contextmanager
-    def _connection(self, job: Optional[Job] = None):
-        """Lends a connection to one thread. One that an error may have broken is not used again, and after one that
-        was lost neither are the idle ones: they may be as old."""
-        with self._changed:
-            conn = self._idle.pop() if self._idle else None
-        conn = conn or self._connect()
-        if job:
-            with self._changed:
-                job._lent.append(conn)
-        keep = False
-        try:
-            yield conn
-            keep = not self._ended.is_set()
-        except BaseException as e:
-            lost = conn.closed
-            again = unavailable(e, lost)
-            if lost:
-                self._close_idle()
-            if again:
-                raise again from e
-            raise
-        finally:
-            with self._changed:
-                if job:
-                    job._lent.remove(conn)
-                if keep:
-                    self._idle.append(conn)
-            if not keep:
-                conn.close()
-
-    def _connect(self) -> psycopg.Connection:
-        # prepare_threshold: behind a pooler the next transaction may be of another session.
-        options = {**CONNECT, **conninfo_to_dict(self._dsn), "application_name": "daybook worker"}
-        try:
-            conn = psycopg.connect(**options, autocommit=True, prepare_threshold=None)
-        except psycopg.OperationalError as e:
-            raise Unavailable(e, counted=False) from e
-        conn.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
-        return conn
-
-    def _close_idle(self) -> None:
-        with self._changed:
-            idle, self._idle = self._idle, []
-        for conn in idle:
-            conn.close()
-
-    def _call(self, query: str, *args, within: float = 2 * PATIENCE) -> list:
-        """Runs a statement of the worker's own. Without an answer within so many seconds the connection is lost."""
-        with self._connection() as conn:
-            timer = threading.Timer(within, _shut, (conn,))
-            timer.start()
-            try:
-                with conn.transaction(), conn.cursor(row_factory=dict_row) as cursor:
-                    return cursor.execute(query, args).fetchall()
-            finally:
-                timer.cancel()
-
-    def _enduring(self, f: Callable[[], Any], job: Optional[Job] = None, foreign: bool = False) -> Any:
-        """Calls f again while the database is not there: for a while, or as long as the lease of job is held. foreign:
-        f runs code of the application in its transaction."""
-        until, pause, tries = time.monotonic() + PATIENCE, 0.1, 0
-        while True:
-            try:
-                return f()
-            except Unavailable as e:
-                tries += foreign and e.counted
-                if tries >= TRIES or not (job._held if job else time.monotonic() < until):
-                    raise e.__cause__
-                log.warning("tried again in %g s: %s", pause, e)
-                time.sleep(pause)
-                pause = min(2 * pause, 2.0)
-
     def _start(self) -> None:
         types, all = list(self._handlers), self._handlers.values()
-        self._call(
+        self._db.call(
             "SELECT daybook.start_job_worker(%s, %s, %s, %s, %s, %s, %s, %s)", self.name, types, self._fleet,
             [h.version for h in all], [h.max_attempts for h in all], [float(h.timeout) for h in all], self._owner,
             self._parallel)
 
     def _claim(self, most: int) -> list:
         # What was leased longer ago than a lease lasts is lost.
-        rows = self._call("SELECT * FROM daybook.claim_jobs(%s, %s)", self.name, min(most, 1000), within=LEASE)
+        rows = self._db.call("SELECT * FROM daybook.claim_jobs(%s, %s)", self.name, min(most, 1000), within=LEASE)
         jobs = [Job(**row) for row in rows]
         with self._changed:
             for job in jobs:
-                job._steps = Steps(self, job)
+                job._steps = Steps(self._db, job)
                 job._until = time.monotonic() + self._handlers[job.type].timeout
                 self._running[job.job_id, job.fence] = job
         return jobs
@@ -314,7 +230,7 @@ class Worker:
             job._steps.close()
             if job.stopped.is_set():
                 return
-            self._enduring(lambda: self._complete(job, result, unstored), job, foreign=bool(job._in_tx))
+            self._db.enduring(lambda: self._complete(job, result, unstored), job, foreign=bool(job._in_tx))
         except BaseException as e:  # also sys.exit() in a handler
             returned, job._steps.closed = job._steps.closed, True
             if self._is_first(job):
@@ -333,7 +249,7 @@ class Worker:
 
     def _complete(self, job: Job, result: Optional[str], unstored: Optional[str]) -> None:
         job._until = max(job._until, time.monotonic() + PATIENCE)  # what is done in time may be put on record later
-        with self._connection(job) as conn, conn.transaction():
+        with self._db.connection(job) as conn, conn.transaction():
             for f in job._in_tx:
                 f(conn)
             conn.execute("SELECT daybook.complete_job(%s, %s, %s, %s)", (job.job_id, job.fence, result, unstored))
@@ -360,7 +276,7 @@ class Worker:
             args = (job.job_id, job.fence, code, text, e.seconds if isinstance(e, RetryAfter) else None,
                     isinstance(e, Final), h.base, h.factor, h.most)
         try:
-            state = self._enduring(lambda: self._call(query, *args), job)[0]["state"]
+            state = self._db.enduring(lambda: self._db.call(query, *args), job)[0]["state"]
         except Exception:
             log.exception("job %s, attempt %d: %s: that is not on record: its lease expires", job.job_id, job.attempt,
                           text)
@@ -376,7 +292,7 @@ class Worker:
             with self._changed:
                 asked = {key: job for key, job in self._running.items() if job._held}
             try:
-                rows = self._call("SELECT * FROM daybook.renew_jobs(%s, %s)", self.name, [id for id, _ in asked],
+                rows = self._db.call("SELECT * FROM daybook.renew_jobs(%s, %s)", self.name, [id for id, _ in asked],
                                   within=LEASE / 2)
                 self._look(asked, {(r["job_id"], r["fence"]): r["cancel_requested"] for r in rows})
             except Exception as e:
@@ -412,8 +328,7 @@ class Worker:
             for job in self._running.values():
                 if job.stopped.is_set() and time.monotonic() > job._until + LEASE / 2:
                     job._until = math.inf
-                    for conn in job._lent:
-                        _shut(conn)
+                    self._db.shut(job)
                     if not job._steps.closed:
                         log.warning("job %s, attempt %d: the attempt is over, but its handler of type %s has not "
                                     "returned: have it look at job.stopped", job.job_id, job.attempt, job.type)
@@ -428,10 +343,3 @@ class Worker:
 def _check(good: bool, why: str) -> None:
     if not good:
         raise ValueError(why)
-
-
-def _shut(conn: psycopg.Connection) -> None:
-    """Has the thread that waits for an answer of conn get an error."""
-    with contextlib.suppress(OSError, psycopg.Error):
-        with socket.fromfd(conn.fileno(), socket.AF_INET, socket.SOCK_STREAM) as copy:
-            copy.shutdown(socket.SHUT_RDWR)
