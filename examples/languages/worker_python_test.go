@@ -37,7 +37,7 @@ func TestPythonWorker(t *testing.T) {
 		"hangs in a step": (*conformance).hangsInStep, "hangs on": (*conformance).hangsOn, "polls rarely": (*conformance).pollsRarely,
 		"claim lost": (*conformance).claimLost, "claims fail": (*conformance).claimsFail,
 		"silent connections": (*conformance).silentConnections, "stale connections": (*conformance).staleConnections,
-		"reads only": (*conformance).readsOnly, "deaf": (*conformance).deaf,
+		"reads only": (*conformance).readsOnly, "deaf": (*conformance).deaf, "stops in a claim": (*conformance).stopsInClaim,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -22,7 +22,8 @@ import (
 	"github.com/daybook-dev/daybook/queue"
 )
 
-// oddities are what a handler in TypeScript may throw or return beside the cases of all languages.
+// oddities are what a handler in Python or TypeScript may throw or return beside the cases of all
+// languages.
 var oddities = []struct{ do, want string }{
 	{"retry after nan", `pending 1 HANDLER_ERROR by the policy`},
 	{"retry after ages", `pending 1 HANDLER_ERROR after 1000000000`},
