@@ -76,7 +76,7 @@ export class Database {
     }
   }
 
-  /** Calls f again when the database was to blame, for as long as that is wanted. theirs: it has the application's code. */
+  /** Calls f again if the database was to blame, while that is wanted. theirs: f has the application's code. */
   async enduring<T>(f: () => Promise<T>, wanted: () => boolean, theirs = false): Promise<T> {
     for (let wait = 100, tries = 0; ; wait = Math.min(2 * wait, 2000)) {
       try {

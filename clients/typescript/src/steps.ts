@@ -90,7 +90,8 @@ export class Steps {
       tried = true;
       return this.attempt.transaction(async (tx) => {
         const [now, more] = (inTx ? await f(tx, step.result) : result) as [unknown, boolean];
-        return this.keep(tx, { ...step, times: step.times + 1, done: !more }, now, (performance.now() - began) / 1000, !inTx);
+        const took = (performance.now() - began) / 1000;
+        return this.keep(tx, { ...step, times: step.times + 1, done: !more }, now, took, !inTx);
       });
     }, inTx);
   }
