@@ -283,23 +283,26 @@ $$;
 COMMENT ON FUNCTION daybook.claim_jobs IS
     'Leases up to most due jobs of the types of a worker (start_job_worker) for 10 seconds: commit, and call renew_jobs every second or two. Priority first, then organizations in turn, then the longest due; pauses, caps and rates of organizations, limits by key, and limits and rates of named queues are kept';
 
-CREATE FUNCTION daybook.renew_jobs(worker text) RETURNS TABLE (job_id text, fence bigint, cancel_requested boolean)
+CREATE FUNCTION daybook.renew_jobs(worker text, jobs text[]) RETURNS TABLE (job_id text, fence bigint, cancel_requested boolean)
     LANGUAGE plpgsql
 AS $$
 #variable_conflict use_column
 DECLARE
     turn CONSTANT text := daybook.sql_turn(worker);
 BEGIN
+    -- A worker whose places are all taken does not claim. What claim_jobs does beside this, once a minute, goes before.
+    UPDATE daybook.job_workers w SET last_seen = clock_timestamp()
+     WHERE w.id = turn AND w.stopped_at IS NULL AND w.last_seen < clock_timestamp() - interval '2 minutes';
     -- What is locked is being completed.
     UPDATE daybook.jobs j SET last_attempted_at = clock_timestamp()
-     WHERE j.id = ANY (ARRAY(SELECT h.id FROM daybook.jobs h WHERE h.turn_id = turn AND num_nulls(nullif(h.state, 'leased')) = 1
+     WHERE j.id = ANY (ARRAY(SELECT h.id FROM daybook.jobs h WHERE h.id = ANY (renew_jobs.jobs) AND h.turn_id = turn AND h.state = 'leased'
                                 AND h.last_attempted_at < clock_timestamp() - interval '1.5 seconds'
                               ORDER BY h.org_id, h.id FOR NO KEY UPDATE SKIP LOCKED));
-    RETURN QUERY SELECT j.id, j.fence, j.cancel_requested FROM daybook.jobs j WHERE j.turn_id = turn AND num_nulls(nullif(j.state, 'leased')) = 1;
+    RETURN QUERY SELECT j.id, j.fence, j.cancel_requested FROM daybook.jobs j WHERE j.id = ANY (renew_jobs.jobs) AND j.turn_id = turn AND j.state = 'leased';
 END
 $$;
 COMMENT ON FUNCTION daybook.renew_jobs IS
-    'Has the leases of a worker last for 10 seconds from now, and returns what it holds; cancel_requested: end the attempt, by fail_job';
+    'Has the leases of the jobs that a worker works last for 10 seconds from now, and returns which of them it holds; cancel_requested: end the attempt, by fail_job. What it holds beside them, as after a claim whose answer was lost, ends as a dead worker''s does';
 
 -- Locks a job that a claim by SQL holds. An empty row: the claim holds it no more.
 CREATE FUNCTION daybook.held_job(job_id text, fence bigint) RETURNS daybook.jobs
@@ -431,7 +434,8 @@ BEGIN
                OR fail_job.delay IS NULL AND daybook.job_error_is_final(what) THEN 'failed'
              ELSE 'retried' END::daybook.attempt_outcome,
         NULL, what, left(said, 4096),
-        coalesce(CASE WHEN fail_job.delay < interval '0' THEN interval '0' ELSE fail_job.delay END, daybook.retry_delay(job.id, job.run_count, fail_job.base, fail_job.factor, fail_job.most)));
+        CASE WHEN fail_job.delay IS NULL THEN daybook.retry_delay(job.id, job.run_count, fail_job.base, fail_job.factor, fail_job.most)
+             ELSE least(greatest(fail_job.delay, interval '0'), interval '100 years') END);
     RETURN (SELECT j.state::text FROM daybook.jobs j WHERE j.id = job.id);
 END
 $$;
@@ -448,7 +452,7 @@ BEGIN
         RETURN NULL;
     END IF;
     PERFORM daybook.end_async_operation(job, CASE WHEN job.cancel_requested THEN 'cancelled' ELSE 'rescheduled' END::daybook.attempt_outcome, NULL, 'SNOOZED',
-                                        coalesce(snooze_job.reason, 'snoozed'), greatest(snooze_job.delay, interval '0'));
+                                        coalesce(snooze_job.reason, 'snoozed'), least(greatest(snooze_job.delay, interval '0'), interval '100 years'));
     RETURN (SELECT j.state::text FROM daybook.jobs j WHERE j.id = job.id);
 END
 $$;
@@ -462,15 +466,19 @@ CREATE FUNCTION daybook.retry_delay(job_id text, attempt integer, base double pr
     LANGUAGE plpgsql IMMUTABLE
 AS $$
 DECLARE
-    bytes CONSTANT bytea := convert_to(job_id || '/' || attempt, 'UTF8');
-    hash  numeric := 14695981039346656037;
-    low   integer;
+    bytes  CONSTANT bytea := convert_to(job_id || '/' || attempt, 'UTF8');
+    -- Within what neither a power nor an interval overflows at: an attempt must end, whatever its policy.
+    growth CONSTANT double precision := least(greatest(factor, 0.1), 1e9);
+    steps  CONSTANT double precision := least(attempt - 1, floor(250 / log(greatest(growth, 10))));
+    plain  CONSTANT double precision := least(least(greatest(base, 0), 1e9) * growth ^ steps, greatest(most, 0), 1e9);
+    hash   numeric := 14695981039346656037;
+    low    integer;
 BEGIN
     FOR i IN 0 .. length(bytes) - 1 LOOP
         low := mod(hash, 256);
         hash := mod((hash - low + (low # get_byte(bytes, i))) * 1099511628211, 18446744073709551616);
     END LOOP;
-    RETURN make_interval(secs => least(base * factor ^ least(attempt - 1, 200), most) * (1 + 0.1 * (trunc(hash / 2048)::double precision / 4503599627370496 - 1)));
+    RETURN make_interval(secs => plain * (1 + 0.1 * (trunc(hash / 2048)::double precision / 4503599627370496 - 1)));
 END
 $$;
 COMMENT ON FUNCTION daybook.retry_delay IS

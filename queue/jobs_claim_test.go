@@ -111,10 +111,31 @@ func TestLostClaimCompletesNothing(t *testing.T) {
 	assert.True(t, b.asks(`daybook.fail_job($1, $2, 'X', 'x') IS NULL`, id, job.Fence+1))
 	_, err := queue.CancelJob(t.Context(), b.Pool, id)
 	require.NoError(t, err)
-	assert.True(t, b.asks(`(SELECT cancel_requested FROM daybook.renew_jobs('a'))`))
+	assert.True(t, b.asks(`(SELECT cancel_requested FROM daybook.renew_jobs('a', ARRAY[$1]))`, id))
 	assert.Equal(t, "DB031", b.refused(`SELECT daybook.complete_job($1, $2)`, id, job.Fence))
 	assert.True(t, b.asks(`daybook.fail_job($1, $2, 'X', 'x') = 'cancelled'`, id, job.Fence))
 	assert.Equal(t, "cancelled 1 X", b.state(id))
+}
+
+// A renewal is for what the worker works: of a claim whose answer was lost it knows nothing. It shows
+// that a worker lives whose places are all taken.
+func TestRenewIsForWhatIsWorked(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(`SELECT daybook.start_job_worker('a', '{w}'), daybook.start_job_worker('b', '{w}')`)
+	worked, lost := b.enqueued(org, queue.JobOptions{}), b.enqueued(org, queue.JobOptions{})
+	require.Len(t, b.claims("a", 2), 2)
+	others := b.enqueued(org, queue.JobOptions{})
+	require.Len(t, b.claims("b", 1), 1)
+	b.exec(`UPDATE daybook.jobs SET last_attempted_at = last_attempted_at - interval '1 minute'`)
+	b.exec(`UPDATE daybook.job_workers SET last_seen = last_seen - interval '6 minutes'`)
+	assert.True(t, b.asks(`(SELECT string_agg(job_id, ' ') = $1 FROM daybook.renew_jobs('a', ARRAY[$1, $2]))`, worked, others))
+	assert.True(t, b.asks(`(SELECT name = 'a' FROM daybook.live_job_workers)`))
+	_, err := store.NewQueue(b.Pool, store.Jobs).ReclaimExpired(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, "leased 1", b.state(worked))
+	assert.Equal(t, "pending 1 JOB_LOCK_TIMEOUT_RECLAIMED", b.state(lost))
+	assert.Equal(t, "pending 1 JOB_LOCK_TIMEOUT_RECLAIMED", b.state(others))
 }
 
 // A job that has ended its worker in each of its attempts is a dead letter, whichever worker ends
@@ -159,6 +180,31 @@ func TestSnoozedAndGivenBack(t *testing.T) {
 	assert.True(t, b.asks(`daybook.stop_job_worker('a') = 1`))
 	assert.Equal(t, "pending 0 SNOOZED", b.state(id))
 	assert.True(t, b.asks(`NOT EXISTS (SELECT FROM daybook.live_job_workers)`))
+}
+
+// An attempt ends whatever policy it has, and its next one is due neither in the past nor never.
+func TestAttemptsEndByAnyPolicy(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	for _, policy := range []string{
+		"'x', 300, 30, 100, 3600", "'x', 300, 1e300, 1e300, 3600", "'x', 2, 'NaN', 'NaN', 3600", "'x', 300, 40000, 1, 3600",
+	} {
+		assert.True(t, b.asks(`extract(epoch FROM daybook.retry_delay(`+policy+`)) BETWEEN 3240 AND 3960`), policy)
+	}
+	for _, policy := range []string{
+		"'x', 300, 30, 0.01, 3600", "'x', 2, -30, 2, 3600", "'x', 300, 30, -2, 3600", "'x', 2, 30, 2, -1",
+	} {
+		assert.True(t, b.asks(`extract(epoch FROM daybook.retry_delay(`+policy+`)) BETWEEN 0 AND 31`), policy)
+	}
+	assert.True(t, b.asks(`extract(epoch FROM daybook.retry_delay('x', 300, 30, 2, 1e300)) BETWEEN 0.9e9 AND 1.1e9`))
+	b.exec(`SELECT daybook.start_job_worker('a', '{w}')`)
+	for _, end := range []string{
+		`daybook.snooze_job($1, $2, interval '170000000 years')`, `daybook.fail_job($1, $2, 'X', 'x', interval '170000000 years')`,
+	} {
+		id := b.enqueued(org, queue.JobOptions{})
+		assert.True(t, b.asks(end+` = 'pending'`, id, b.claims("a", 1)[0].Fence), end)
+		assert.True(t, b.asks(`(SELECT ready_at > now() + interval '99 years' FROM daybook.jobs WHERE id = $1)`, id), end)
+	}
 }
 
 // What came back from a dead letter for want of a handler, and what needs a later version.

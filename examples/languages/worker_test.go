@@ -18,6 +18,7 @@ import (
 
 	"github.com/daybook-dev/daybook/daybooktest"
 	"github.com/daybook-dev/daybook/internal/dev/pages"
+	"github.com/daybook-dev/daybook/internal/dev/released"
 	"github.com/daybook-dev/daybook/queue"
 )
 
@@ -371,6 +372,28 @@ func TestPythonWorkerIsInstalled(t *testing.T) {
 		"--target", target, source)
 	require.NoError(t, os.RemoveAll(source))
 	run(t, target, interpreter, "-c", "import daybook_worker; daybook_worker.Worker('postgresql://')")
+	assert.FileExists(t, filepath.Join(target, "daybook_worker", "py.typed"))
+	assert.Contains(t, only(t, target, "METADATA"), "\nVersion: "+released.Version+"\n")
+	assert.Contains(t, only(t, target, "METADATA"), "# A Python worker of background jobs")
+	license, err := os.ReadFile("../../LICENSE")
+	require.NoError(t, err)
+	assert.Equal(t, string(license), only(t, target, "LICENSE"))
+}
+
+// only reads the one file of that name below a folder.
+func only(t *testing.T, dir, name string) string {
+	t.Helper()
+	var texts []string
+	require.NoError(t, filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
+		if err != nil || entry.Name() != name {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		texts = append(texts, string(text))
+		return err
+	}))
+	require.Len(t, texts, 1, name)
+	return texts[0]
 }
 
 // TestExampleWorkers has the worker in each language confirm an order, and stop.

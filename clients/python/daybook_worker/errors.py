@@ -1,5 +1,9 @@
 """What a handler raises to say how its attempt ended."""
 
+import math
+
+LONGEST = 1e9  # seconds, 31 years; PostgreSQL's intervals overflow beyond some more
+
 
 class JobError(Exception):
     """Fails an attempt with a code. The code is of 1 to 64 capital letters, digits and "_"."""
@@ -18,16 +22,35 @@ class RetryAfter(JobError):
 
     def __init__(self, seconds: float, message: str, code: str = "HANDLER_ERROR"):
         super().__init__(message, code)
-        self.seconds = seconds
+        self.seconds = _finite(seconds, 0.0)
 
 
 class Snooze(Exception):
     """Puts the job off for so many seconds, at least one. No attempt is counted."""
 
     def __init__(self, seconds: float):
-        self.seconds = max(seconds, 1.0)
+        self.seconds = _finite(seconds, 1.0)
         super().__init__(f"snoozed for {self.seconds:g} s")
 
 
 class Cancel(Exception):
     """Ends the job as cancelled, because there is nothing left to do."""
+
+
+def _finite(seconds: float, least: float) -> float:
+    if not math.isfinite(seconds):
+        raise ValueError(f"a job cannot wait for {seconds} s")
+    return min(max(float(seconds), least), LONGEST)
+
+
+def told(e: BaseException) -> str:
+    """Returns what an error says, as the database can hold it: of a handler's errors anything may be wrong."""
+    try:
+        said = str(e)
+    except Exception:
+        said = "its text cannot be read"
+    return storable(said if isinstance(e, (JobError, Cancel, Snooze)) else f"{type(e).__name__}: {said}")
+
+
+def storable(text: object) -> str:
+    return str(text).encode("utf-8", "replace").decode().replace("\0", "")

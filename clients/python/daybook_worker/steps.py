@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 import threading
 import time
 from typing import TYPE_CHECKING, Any, Callable, Optional
@@ -11,16 +12,22 @@ import psycopg
 from .errors import JobError
 
 if TYPE_CHECKING:
-    from . import Job, Worker
+    from . import Job
+    from .database import Database
 
 log = logging.getLogger("daybook")
+
+LEVELS = 500  # of objects and arrays in a result
+STRINGS = re.compile(r'"(?:[^"\\]|\\.)*"')
+ESCAPES = re.compile(r"\\(?:ud[89ab]..\\ud[c-f]..|u....|.)")  # a pair of surrogates is one
+UNSTORABLE = re.compile(r"\\(?:u0000|ud[89a-f]..)$")  # U+0000, half a pair
 
 
 class Steps:
     """The steps of one attempt. What earlier ones have kept is read when the first step is asked for."""
 
-    def __init__(self, worker: "Worker", job: "Job"):
-        self._worker, self._job, self._lock, self.closed = worker, job, threading.Lock(), False
+    def __init__(self, db: "Database", job: "Job"):
+        self._db, self._job, self._lock, self.closed = db, job, threading.Lock(), False
         self._kept: Optional[dict[str, dict]] = None if job.steps else {}
         self._asked: dict[str, bool] = {}  # by name: whether it was kept before
 
@@ -42,7 +49,7 @@ class Steps:
     def _begin(self, name: str) -> dict:
         with self._lock:
             if self._kept is None:
-                self._kept = {s["name"]: s for s in self._worker._enduring(self._read)}
+                self._kept = {s["name"]: s for s in self._db.enduring(self._read, self._job)}
             if self.closed:
                 raise _step_error(name, "STEP_INVALID", "the handler has returned")
             if not 0 < len(name.encode()) <= 64 or "\0" in name:
@@ -56,7 +63,7 @@ class Steps:
             return {**step, "place": len(self._asked)}
 
     def _read(self) -> list:
-        return self._worker._call(
+        return self._db.call(
             "SELECT name, attempt, result, done, times FROM daybook.job_steps WHERE job_id = %s", self._job.job_id)
 
     def _round(self, step: dict, f: Callable, in_tx: bool) -> dict:
@@ -70,10 +77,10 @@ class Steps:
                 if kept["name"] == step["name"] and kept["times"] > step["times"]:
                     return {**step, **kept}  # the COMMIT was done, and its answer lost
             tried = True
-            with self._worker._connection() as conn, conn.transaction():
+            with self._db.connection(self._job) as conn, conn.transaction():
                 now, more = f(conn, step["result"]) if in_tx else result
                 return self._keep(conn, {**step, "times": step["times"] + 1, "done": not more}, now, began, not in_tx)
-        return self._worker._enduring(keep)
+        return self._db.enduring(keep, self._job, foreign=in_tx)
 
     def _keep(self, conn: psycopg.Connection, step: dict, result: Any, began: float, again: bool) -> dict:
         text, unstored = as_json(result)
@@ -109,8 +116,18 @@ def as_json(result: Any) -> tuple[Optional[str], Optional[str]]:
         return None, None
     try:
         text = json.dumps(result, allow_nan=False)
-        if "\\u0000" in text:
+        if any(map(UNSTORABLE.match, ESCAPES.findall(text))):
             return None, "the result has a character that the database cannot hold"
+        if text.count("[") + text.count("{") > LEVELS and _levels(text) > LEVELS:
+            return None, f"the result is nested deeper than {LEVELS} levels"
         return text, None
     except (TypeError, ValueError, RecursionError) as e:
         return None, f"the result is no JSON: {e}"
+
+
+def _levels(text: str) -> int:
+    deepest = level = 0
+    for bracket in re.findall(r"[\[\]{}]", STRINGS.sub("", text)):
+        level += 1 if bracket in "[{" else -1
+        deepest = max(deepest, level)
+    return deepest

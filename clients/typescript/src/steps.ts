@@ -1,12 +1,6 @@
 /** Keeps the steps of an attempt at a job, by SQL. */
 import pg from "pg";
-
-/** Fails an attempt with a code, of 1 to 64 capital letters, digits and "_". */
-export class JobError extends Error {
-  constructor(message: string, readonly code = "HANDLER_ERROR") {
-    super(message);
-  }
-}
+import { JobError } from "./errors.js";
 
 /** What the steps of an attempt need of the worker that has claimed the job. */
 export interface Attempt {
@@ -17,7 +11,8 @@ export interface Attempt {
   /** How many steps earlier attempts have kept. */
   readonly steps: number;
   transaction<T>(f: (tx: pg.ClientBase) => Promise<T>): Promise<T>;
-  enduring<T>(f: () => Promise<T>): Promise<T>;
+  /** Calls f again when the database was to blame. theirs: it has the application's code. */
+  enduring<T>(f: () => Promise<T>, theirs?: boolean): Promise<T>;
   warn(text: string): void;
 }
 
@@ -85,7 +80,7 @@ export class Steps {
 
   /** Runs a round of a step and keeps it. In a transaction it is run again if the connection was lost. */
   private async round(step: Step, f: Round, inTx: boolean): Promise<Step> {
-    const began = Date.now(), result = inTx ? undefined : await f(undefined, step.result);
+    const began = performance.now(), result = inTx ? undefined : await f(undefined, step.result);
     let tried = false;
     return this.attempt.enduring(async () => {
       if (inTx && tried) {
@@ -95,9 +90,10 @@ export class Steps {
       tried = true;
       return this.attempt.transaction(async (tx) => {
         const [now, more] = (inTx ? await f(tx, step.result) : result) as [unknown, boolean];
-        return this.keep(tx, { ...step, times: step.times + 1, done: !more }, now, (Date.now() - began) / 1000, !inTx);
+        const took = (performance.now() - began) / 1000;
+        return this.keep(tx, { ...step, times: step.times + 1, done: !more }, now, took, !inTx);
       });
-    });
+    }, inTx);
   }
 
   private async keep(tx: pg.ClientBase, step: Step, result: unknown, took: number, again: boolean): Promise<Step> {
@@ -132,13 +128,32 @@ function stepError(name: string, code: string, why: string): JobError {
   return new JobError(`step ${JSON.stringify(name.slice(0, 100))}: ${why}`, code);
 }
 
+const mostLevels = 500; // of arrays and objects in a result, as for workers in Go
+
 /** A result as JSON, or why there is none. */
 export function asJSON(result: unknown): [string | null, string | null] {
   try {
-    const text = JSON.stringify(result) ?? null;
-    if (text?.includes("\\u0000")) return [null, "the result has a character that the database cannot hold"];
-    return [text, null];
+    const text = JSON.stringify(result) ?? null, problem = text === null ? null : problemOf(text);
+    return problem === null ? [text, null] : [null, problem];
   } catch (e) {
     return [null, `the result is no JSON: ${e}`];
   }
+}
+
+/** Why the database cannot hold what JSON.stringify has written, which escapes only what it must; null: it can. */
+function problemOf(text: string): string | null {
+  let quoted = false, level = 0;
+  for (let i = 0; i < text.length; i++) {
+    const c = text[i];
+    if (c === '"') quoted = !quoted;
+    else if (quoted && c === "\\") {
+      if (/^u(0000|d[89a-f])/.test(text.slice(i + 1, i + 6))) {
+        return "the result has a character that the database cannot hold: U+0000, or half a surrogate pair";
+      }
+      i++; // what is escaped is no quote and no backslash of its own
+    } else if (!quoted && (c === "[" || c === "{")) {
+      if (++level > mostLevels) return `the result is nested deeper than ${mostLevels} levels`;
+    } else if (!quoted && (c === "]" || c === "}")) level--;
+  }
+  return null;
 }

@@ -14,35 +14,21 @@
 import { randomBytes } from "node:crypto";
 import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
-import pg from "pg";
-import { asJSON, JobError, Steps } from "./steps.js";
+import type pg from "pg";
+import { Database, Unavailable } from "./database.js";
+import { Cancel, delay, Final, JobError, RetryAfter, Snooze, textOf } from "./errors.js";
+import { asJSON, Steps } from "./steps.js";
 
-export { JobError };
+export { Cancel, Final, JobError, RetryAfter, Snooze };
 
-const renewEvery = 1000; // milliseconds; a lease lasts for 10 seconds
-const outagePatience = 30_000; // milliseconds for which a statement is sent again while the database is not there
+// In milliseconds. A lease lasts for 10 seconds.
+const renewEvery = 1000;
+const renewWithin = 3000; // so that there is time for a second try, by another connection
+const askWithin = 5000; // for what else the worker asks the database
+const completeWithin = 30_000; // for each try, when the handler has returned in time
+const returnWithin = 5000; // for a handler to return after its attempt is over
 
-/** Makes the job a dead letter, even if attempts are left. */
-export class Final extends JobError {}
-
-/** Fails the attempt. The next one, if one is left, begins after so many seconds. */
-export class RetryAfter extends JobError {
-  constructor(readonly seconds: number, message: string, code = "HANDLER_ERROR") {
-    super(message, code);
-  }
-}
-
-/** Puts the job off for so many seconds, at least one. No attempt is counted. */
-export class Snooze extends Error {
-  readonly seconds: number;
-  constructor(seconds: number) {
-    super(`snoozed for ${Math.max(seconds, 1)} s`);
-    this.seconds = Math.max(seconds, 1);
-  }
-}
-
-/** Ends the job as cancelled, because there is nothing left to do. */
-export class Cancel extends Error {}
+const now = () => performance.now(); // which no change of the clock moves
 
 /** What runs in the transaction that completes a job. */
 export type InTx = (tx: pg.ClientBase) => unknown;
@@ -61,8 +47,8 @@ export interface Job<P = any> {
   readonly enqueuedAt: Date;
   readonly traceparent: string | null;
   /**
-   * Aborted when the attempt has ended without the handler: by its timeout, a request to cancel the job, the stop of
-   * the worker, or because its lease is lost. What the handler does then is not kept.
+   * Aborted when the attempt is over: by an error, its timeout, a request to cancel the job, the stop of the worker, or
+   * because its lease is lost. What the handler does then is not kept, and its steps' transactions are rolled back.
    */
   readonly signal: AbortSignal;
   /** Has f run in the transaction that completes the job. An error of it fails the attempt. */
@@ -87,7 +73,7 @@ export interface Job<P = any> {
 /** Where a loop stands after a round, and whether there is more to do. */
 export type Stand<T> = [now: T, more: boolean];
 
-/** How a type is worked. The zero value of each is its default. */
+/** How a type is worked. What is left out has its default. */
 export interface Policy {
   /** How many attempts a job has that says nothing else; default 3. */
   maxAttempts?: number;
@@ -106,7 +92,10 @@ export interface WorkerOptions {
   connectionString: string;
   /** The fleet whose jobs are worked; default: the one without a name. */
   fleet?: string;
-  /** How many jobs are worked side by side; default 10. */
+  /**
+   * How many jobs are worked side by side; default 10. A handler that has not returned although its attempt is over
+   * keeps no job from being worked, until there are as many of them again.
+   */
   parallel?: number;
   /** The team or contact responsible for the types. */
   owner?: string;
@@ -124,7 +113,7 @@ interface Running {
   until: number;
   inTx: InTx[];
   steps: Steps;
-  abort: AbortController;
+  abort: AbortController; // the attempt is over
 }
 
 interface Handler extends Required<Policy> {
@@ -135,34 +124,31 @@ interface Handler extends Required<Policy> {
 export class Worker {
   readonly name = `${hostname()}/${process.pid}/${randomBytes(4).toString("hex")}`;
   private readonly handlers = new Map<string, Handler>();
-  private readonly running = new Map<string, Running>();
+  private readonly leased = new Set<Running>(); // attempts whose end is not on record: their leases are renewed
+  private readonly busy = new Set<Running>(); // attempts whose handlers have not returned
   private readonly options: Required<WorkerOptions>;
-  private readonly pool: pg.Pool; // for what handlers do
-  private readonly own: pg.Pool; // for leases, which handlers that hold many connections do not hold up
+  private readonly db: Database;
+  private readonly pool: pg.Pool; // for what handlers do, and the ends of their attempts
+  private readonly claims: pg.Pool; // of one connection each, which nothing else holds up
+  private readonly renewals: pg.Pool;
   private stopping = false;
   private wake = () => {};
 
   constructor(options: WorkerOptions) {
-    this.options = { fleet: "", parallel: 10, owner: "", poll: 1, grace: 30, log: console, ...options };
-    this.pool = this.connections(this.options.parallel);
-    this.own = this.connections(3);
-  }
-
-  private connections(max: number): pg.Pool {
-    const pool = new pg.Pool({
-      connectionString: this.options.connectionString, application_name: "daybook worker", max,
-      connectionTimeoutMillis: 5000,
-    });
-    pool.on("connect", (client) => client.on("error", () => {})); // the next statement fails with it
-    pool.on("error", (e) => this.options.log.warn(`daybook: ${e.message}`));
-    return pool;
+    const log: Required<WorkerOptions>["log"] = console;
+    const defaults = { connectionString: "", fleet: "", parallel: 10, owner: "", poll: 1, grace: 30, log };
+    this.options = chosen(defaults, options, ["grace"]);
+    this.db = new Database(this.options.connectionString, this.options.log);
+    this.pool = this.db.pool(this.options.parallel);
+    this.claims = this.db.pool(1);
+    this.renewals = this.db.pool(1);
   }
 
   /** Registers a function for a type. What it returns, as JSON, is the job's result. */
   handle<P = any>(type: string, policy: Policy, work: (job: Job<P>) => unknown): void {
     if (this.handlers.has(type)) throw new Error(`type ${type} has a handler`);
     const defaults = { maxAttempts: 3, timeout: 30, base: 30, factor: 2, cap: 21600, version: 0 };
-    this.handlers.set(type, { ...defaults, ...policy, work });
+    this.handlers.set(type, { ...chosen(defaults, policy, ["version"]), work });
   }
 
   /** Has run return: it claims nothing more, and waits for the jobs that run. SIGTERM and SIGINT do the same. */
@@ -175,26 +161,28 @@ export class Worker {
   async run(): Promise<void> {
     if (this.handlers.size === 0) throw new Error("the worker has no handler: register one before it runs");
     process.on("SIGTERM", this.stop).on("SIGINT", this.stop);
+    const ended = new AbortController();
     try {
-      await this.enduring(() => this.start());
-      const renewing = this.renewing();
+      await this.db.enduring(() => this.start(), () => !this.stopping);
+      const renewing = this.renewing(ended.signal);
       try {
         while (!this.stopping) await this.round();
       } finally {
         await this.drain();
-        await renewing.stop();
+        ended.abort();
+        await renewing;
       }
     } finally {
       process.off("SIGTERM", this.stop).off("SIGINT", this.stop);
-      await Promise.all([this.pool.end(), this.own.end()]);
+      this.db.close();
     }
   }
 
   private async round(): Promise<void> {
-    const free = this.options.parallel - this.running.size;
+    const { parallel } = this.options, free = Math.min(parallel - this.leased.size, 2 * parallel - this.busy.size);
     const jobs = free > 0 ? await this.claim(free).catch((e) => this.outage("claim jobs", e)) : [];
     for (const running of jobs) void this.work(running);
-    if (jobs.length === 0) await this.pause(this.options.poll * 1000);
+    if (jobs.length === 0 && !this.stopping) await this.pause(this.options.poll * 1000);
   }
 
   /** Waits until a job has ended, the worker is to stop, or for so long. */
@@ -208,70 +196,47 @@ export class Worker {
     });
   }
 
+  /** Waits for the attempts that are under way, and gives back those that are not over after the grace period. */
   private async drain(): Promise<void> {
-    const until = Date.now() + this.options.grace * 1000;
-    while (this.running.size > 0 && Date.now() < until) await this.pause(until - Date.now());
-    await this.enduring(() => this.query("SELECT daybook.stop_job_worker($1)", this.name));
-    for (const { abort } of this.running.values()) abort.abort(new Error("the worker stops"));
+    const until = now() + this.options.grace * 1000;
+    while (this.leased.size > 0 && now() < until) await this.pause(until - now());
+    const last = now() + askWithin;
+    const stop = () => this.ask(this.claims, "SELECT daybook.stop_job_worker($1)", this.name);
+    await this.db.enduring(stop, () => now() < last)
+      .catch((e) => this.options.log.error(`daybook: the worker's stop is not on record: its leases expire: ${e}`));
+    this.leased.clear();
+    for (const { abort } of this.busy) abort.abort(new Error("the worker stops"));
   }
 
   // The database.
 
-  private async transaction<T>(f: (tx: pg.ClientBase) => Promise<T>, pool = this.pool): Promise<T> {
-    const client = await pool.connect();
-    let failed: Error | undefined;
-    try {
-      await client.query("BEGIN ISOLATION LEVEL READ COMMITTED");
-      const result = await f(client);
-      await client.query("COMMIT");
-      return result;
-    } catch (e) {
-      failed = e as Error;
-      throw e;
-    } finally {
-      client.release(failed); // with an error it is closed, which rolls back
-    }
-  }
-
-  private query(text: string, ...values: unknown[]): Promise<any[]> {
-    return this.transaction(async (tx) => (await tx.query(text, values)).rows, this.own);
-  }
-
-  /** Calls f again for a while if the database is not there. */
-  private async enduring<T>(f: () => Promise<T>): Promise<T> {
-    const until = Date.now() + outagePatience;
-    for (let wait = 100; ; wait = Math.min(2 * wait, 2000)) {
-      try {
-        return await f();
-      } catch (e) {
-        if (!isUnavailable(e) || Date.now() > until) throw e;
-        this.options.log.warn(`daybook: the database is not there: ${e}`);
-      }
-      await sleep(wait);
-    }
+  private ask(pool: pg.Pool, text: string, ...values: unknown[]): Promise<any[]> {
+    return this.db.ask(pool, askWithin, text, ...values);
   }
 
   private outage(what: string, e: unknown): [] {
-    if (!isUnavailable(e)) throw e;
-    this.options.log.warn(`daybook: ${what}: ${e}`);
+    if (!(e instanceof Unavailable)) throw e;
+    this.options.log.warn(`daybook: ${what}: ${e.message}`);
     return [];
   }
 
   private start(): Promise<unknown> {
     const all = [...this.handlers.values()];
-    return this.query("SELECT daybook.start_job_worker($1, $2, $3, $4, $5, $6, $7, $8)", this.name,
+    return this.ask(this.claims, "SELECT daybook.start_job_worker($1, $2, $3, $4, $5, $6, $7, $8)", this.name,
       [...this.handlers.keys()], this.options.fleet, all.map((h) => h.version),
       all.map((h) => h.maxAttempts), all.map((h) => h.timeout),
       this.options.owner, this.options.parallel);
   }
 
   private async claim(most: number): Promise<Running[]> {
-    const rows = await this.query("SELECT * FROM daybook.claim_jobs($1, $2)", this.name, Math.min(most, 1000));
+    const rows = await this.ask(this.claims, "SELECT * FROM daybook.claim_jobs($1, $2)", this.name,
+      Math.min(most, 1000));
     return rows.map((r) => {
       const inTx: InTx[] = [], abort = new AbortController();
       const steps = new Steps({
         jobId: r.job_id, fence: r.fence, number: r.attempt, signal: abort.signal, steps: r.steps,
-        transaction: (f) => this.transaction(f), enduring: (f) => this.enduring(f),
+        transaction: (f) => this.db.transaction(this.pool, abort.signal, f),
+        enduring: (f, theirs) => this.db.enduring(f, () => this.leased.has(running), theirs),
         warn: (text) => this.options.log.warn(`daybook: job ${r.job_id}: ${text}`),
       });
       const job: Job = {
@@ -283,94 +248,129 @@ export class Worker {
         loop: (name, f) => steps.run(name, (_, done) => f(done), { loop: true }),
         loopInTx: (name, f) => steps.run(name, (tx, done) => f(tx!, done), { inTx: true, loop: true }),
       };
-      return { job, fence: r.fence, until: Date.now() + this.handlers.get(r.type)!.timeout * 1000, inTx, steps, abort };
+      const until = now() + this.handlers.get(r.type)!.timeout * 1000;
+      const running: Running = { job, fence: r.fence, until, inTx, steps, abort };
+      return running;
     });
   }
 
   // Attempts.
 
   private async work(running: Running): Promise<void> {
-    const { job, fence, inTx, steps } = running, key = `${job.id} ${fence}`;
-    this.running.set(key, running);
+    const { job, steps } = running;
+    this.leased.add(running);
+    this.busy.add(running);
     try {
-      try {
-        if ("$encrypted" in job.payload) throw new JobError("this worker cannot decrypt payloads", "KEY_UNKNOWN");
-        const [result, unstored] = asJSON(await this.handlers.get(job.type)!.work(job));
-        await steps.close();
-        running.until += outagePatience; // what is done in time may be put on record later
-        await this.enduring(() => this.transaction(async (tx) => {
-          for (const f of inTx) await f(tx);
-          await tx.query("SELECT daybook.complete_job($1, $2, $3, $4)", [job.id, fence, result, unstored]);
-        }));
-      } catch (e) {
-        await this.end(running, e);
-      }
+      if ("$encrypted" in job.payload) throw new JobError("this worker cannot decrypt payloads", "KEY_UNKNOWN");
+      const [result, unstored] = asJSON(await this.handlers.get(job.type)!.work(job));
+      await steps.close();
+      await this.complete(running, result, unstored);
     } catch (e) {
-      this.options.log.error(`daybook: job ${job.id}: the attempt's end is not on record: its lease expires: ${e}`);
+      await this.end(running, e);
     } finally {
-      this.running.delete(key);
+      this.busy.delete(running);
       this.wake();
     }
   }
 
-  /** Ends an attempt that did not complete its job, as its error says. */
-  private async end({ job, fence }: Running, e: unknown): Promise<void> {
+  private async complete(running: Running, result: string | null, unstored: string | null): Promise<void> {
+    const { job, fence, inTx, abort } = running;
+    await this.db.enduring(() => {
+      running.until = Math.max(running.until, now() + completeWithin);
+      return this.db.transaction(this.pool, abort.signal, async (tx) => {
+        for (const f of inTx) await f(tx);
+        await tx.query("SELECT daybook.complete_job($1, $2, $3, $4)", [job.id, fence, result, unstored]);
+      });
+    }, () => this.leased.has(running), inTx.length > 0);
+    this.leased.delete(running);
+  }
+
+  /** Ends an attempt that did not complete its job, as its error says: once, whatever else it may end by. */
+  private async end(running: Running, e: unknown): Promise<void> {
+    const { job, abort } = running;
+    if (abort.signal.aborted) return;
+    abort.abort(e);
+    try {
+      const said = await this.db.enduring(() => this.ended(running, e), () => this.leased.has(running));
+      if (said) this.options.log.warn(`daybook: job ${job.id}, attempt ${job.attempt}: ${said}`);
+    } catch (failed) {
+      this.options.log.error(`daybook: job ${job.id}: the attempt's end is not on record, and its lease expires: ` +
+        textOf(failed));
+    } finally {
+      this.leased.delete(running);
+      this.wake();
+    }
+  }
+
+  /** Puts the end of an attempt on record, and returns what is to be told of it. */
+  private async ended({ job, fence }: Running, e: unknown): Promise<string | undefined> {
     const h = this.handlers.get(job.type)!;
     if (e instanceof Snooze) {
-      await this.enduring(() => this.query("SELECT daybook.snooze_job($1, $2, make_interval(secs => $3), $4)",
-        job.id, fence, e.seconds, e.message));
+      await this.ask(this.pool, "SELECT daybook.snooze_job($1, $2, make_interval(secs => $3), $4)",
+        job.id, fence, e.seconds, e.message);
       return;
     }
-    const own = e instanceof JobError || e instanceof Cancel;
-    const code = e instanceof Cancel ? "JOB_CANCELLED" : e instanceof JobError ? e.code : null;
-    const text = (own ? e.message : String(e)).replaceAll("\0", "");
-    const [{ state }] = await this.enduring(() =>
-      this.query("SELECT daybook.fail_job($1, $2, $3, $4, make_interval(secs => $5), $6, $7, $8, $9) AS state", job.id,
-        fence, code, text, e instanceof RetryAfter ? e.seconds : null, e instanceof Final, h.base, h.factor, h.cap));
-    if (e instanceof Cancel) return;
-    this.options.log.warn(`daybook: job ${job.id}, attempt ${job.attempt}: ${text}: now ${state ?? "another claim's"}`);
+    const code = e instanceof Cancel ? "JOB_CANCELLED" : e instanceof JobError ? textOf(e.code) : null;
+    const text = textOf(e instanceof JobError || e instanceof Cancel ? e.message : e);
+    const [{ state }] = await this.ask(this.pool,
+      "SELECT daybook.fail_job($1, $2, $3, $4, make_interval(secs => $5), $6, $7, $8, $9) AS state", job.id,
+      fence, code, text, e instanceof RetryAfter ? delay(e.seconds) : null, e instanceof Final, h.base, h.factor,
+      h.cap);
+    return e instanceof Cancel ? undefined : `${text}: now ${state ?? "another claim's"}`;
   }
 
-  private renewing(): { stop: () => Promise<void> } {
-    const ended = new AbortController();
-    const loop = (async () => {
-      while (!ended.signal.aborted) {
-        try {
-          const held = await this.query("SELECT * FROM daybook.renew_jobs($1)", this.name);
-          await this.look(new Map(held.map((r) => [`${r.job_id} ${r.fence}`, r.cancel_requested])));
-        } catch (e) {
-          this.options.log.warn(`daybook: renew leases: ${e}`);
-        }
-        await sleep(renewEvery, undefined, { signal: ended.signal }).catch(() => {});
-      }
-    })();
-    return { stop: () => (ended.abort(), loop) };
-  }
-
-  /** Ends attempts whose time is over or whose jobs are to be cancelled, and tells handlers that have lost theirs. */
-  private async look(held: Map<string, boolean>): Promise<void> {
-    for (const [key, running] of this.running) {
-      const { job, until, abort } = running, timeout = this.handlers.get(job.type)!.timeout;
-      if (abort.signal.aborted) continue;
-      let why = "its lease is lost";
-      if (held.get(key)) {
-        why = "it was cancelled during the attempt";
-        await this.end(running, new Cancel(why));
-      } else if (Date.now() > until) {
-        why = `not finished within ${timeout} s`;
-        await this.end(running, new JobError(why, "TIMEOUT"));
-      } else if (held.has(key) || until - timeout * 1000 > Date.now() - 3 * renewEvery) {
-        continue; // what was claimed after the leases were read is not among them
-      }
-      abort.abort(new Error(why));
+  private async renewing(ended: AbortSignal): Promise<void> {
+    while (!ended.aborted) {
+      await this.renew().catch((e) => this.options.log.warn(`daybook: renew leases: ${e.message}`));
+      await sleep(renewEvery, undefined, { signal: ended }).catch(() => {});
     }
+  }
+
+  private async renew(): Promise<void> {
+    const leased = [...this.leased];
+    const rows = await this.db.ask(this.renewals, renewWithin, "SELECT * FROM daybook.renew_jobs($1, $2)", this.name,
+      leased.map((r) => r.job.id));
+    const held = new Map(rows.map((r) => [`${r.job_id} ${r.fence}`, r.cancel_requested]));
+    for (const running of leased) {
+      if (this.leased.has(running)) this.look(running, held.get(`${running.job.id} ${running.fence}`));
+    }
+  }
+
+  /** Ends an attempt whose time is over, whose job is to be cancelled, or that has lost its lease (undefined). */
+  private look(running: Running, toCancel?: boolean): void {
+    const { job, until, abort } = running, { timeout } = this.handlers.get(job.type)!;
+    if (toCancel === undefined) {
+      this.leased.delete(running);
+      abort.abort(new Error("its lease is lost"));
+    } else if (abort.signal.aborted) {
+      return; // its end is about to be on record
+    } else if (toCancel) {
+      void this.end(running, new Cancel("it was cancelled during the attempt"));
+    } else if (now() > until) {
+      void this.end(running, new JobError(`not finished within ${timeout} s`, "TIMEOUT"));
+    }
+    if (abort.signal.aborted) setTimeout(() => this.tellOf(running), returnWithin).unref();
+  }
+
+  private tellOf(running: Running): void {
+    if (!this.busy.has(running)) return;
+    const { job } = running;
+    this.options.log.error(`daybook: job ${job.id}, attempt ${job.attempt}: the attempt is over, but its handler of ` +
+      `type ${job.type} has not returned ${returnWithin / 1000} s after its signal`);
   }
 }
 
-/** Whether the connection failed: pg has no type for that, but texts of its own and the socket's codes. */
-function isUnavailable(e: unknown): boolean {
-  if (e instanceof pg.DatabaseError) return /^(08|57P0[123])/.test(e.code ?? "");
-  const { code, message } = (e ?? {}) as { code?: unknown; message?: unknown };
-  const own = /^(Connection terminated|timeout exceeded|Client (has|was) )/;
-  return /^E[A-Z]+$/.test(String(code)) || own.test(String(message));
+/** What is given, and the defaults of the rest. Numbers are positive; those that are named may be 0. */
+function chosen<T extends object>(defaults: T, given: Partial<T>, mayBeZero: (keyof T)[]): T {
+  const all = { ...defaults };
+  for (const key of Object.keys(defaults) as (keyof T & string)[]) {
+    const value: unknown = given[key] ?? defaults[key], zero = mayBeZero.includes(key);
+    const good = Number.isFinite(value) && ((value as number) > 0 || zero && value === 0);
+    if (typeof defaults[key] === "number" && !good) {
+      throw new RangeError(`${key} must be a number ${zero ? "of at least" : "above"} 0, and is ${textOf(value)}: ` +
+        `leave it out for its default, ${defaults[key]}`);
+    }
+    all[key] = value as T[typeof key];
+  }
+  return all;
 }

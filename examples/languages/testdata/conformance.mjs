@@ -1,10 +1,14 @@
 // Works jobs as the cases of worker_test.go ask for.
+import { readFile } from "node:fs/promises";
+import { createRequire } from "node:module";
 import { setTimeout as sleep } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
 
 const { Cancel, Final, JobError, RetryAfter, Snooze, Worker } = await import(pathToFileURL(process.env.WORKER_JS).href);
+const pg = createRequire(process.env.WORKER_JS)("pg");
 const worker = new Worker({
-  connectionString: process.env.DAYBOOK_DATABASE_URL, poll: 0.1, grace: Number(process.env.GRACE), owner: "tests",
+  connectionString: process.env.DAYBOOK_DATABASE_URL, poll: Number(process.env.POLL ?? 0.1),
+  grace: Number(process.env.GRACE), parallel: Number(process.env.PARALLEL ?? 10), owner: "tests",
 });
 
 const note = (job) =>
@@ -13,6 +17,18 @@ const fail = (error) => {
   throw error;
 };
 const stopped = (job) => new Promise((resolve) => job.signal.addEventListener("abort", resolve));
+
+const elsewhere = async (text, ...values) => {
+  const client = new pg.Client(process.env.DAYBOOK_DATABASE_URL);
+  await client.connect();
+  await client.query(text, values);
+  await client.end();
+};
+const nested = (levels) => {
+  let value = 1;
+  for (let i = 0; i < levels; i++) value = [value];
+  return value;
+};
 
 // Steps.
 const cut = new Set(); // the jobs whose connection was lost in a step
@@ -46,6 +62,7 @@ const actions = {
   "cut step": async (job) => void await effectStep(job, lose(job)),
   "refuse step": (job) => effectStep(job, () => again(job)),
   "pause in step": (job) => effectStep(job, () => sleep(job.attempt === 1 ? 3000 : 0)),
+  "hang in step": (job) => effectStep(job, () => new Promise(() => {})),
   "big step": (job) => job.step("a", () => "x".repeat(1 << 20)),
   "unstorable step": (job) => job.step("a", () => "\0"),
   "step twice": async (job) => {
@@ -77,6 +94,32 @@ const actions = {
   "retry after": () => fail(new RetryAfter(120, "no", "NOT_FOUND")),
   "snooze": () => fail(new Snooze(300)),
   "cancel": () => fail(new Cancel("nothing to do")),
+  "retry after nan": () => fail(new RetryAfter(NaN, "no")),
+  "retry after ages": () => fail(new RetryAfter(1e300, "no")),
+  "unprintable": () => fail(Object.create(null)),
+  "odd code": () => fail(new JobError("no", 404)),
+  "half a pair": () => ({ text: "\ud83d" }),
+  "half a pair as key": () => ({ "\ud83d": 1 }),
+  "whole pair": () => ({ text: "\ud83d\ude00" }),
+  "backslash": () => ({ text: "\\u0000 \\\\ud83d \"{[" }),
+  "deep": () => nested(501),
+  "deepest": () => nested(500),
+  "missing file": (job) => {
+    note(job);
+    job.inTx(() => readFile("/nowhere/at/all"));
+  },
+  "other database": (job) => job.inTx(() => new pg.Client("postgresql://127.0.0.1:1/none").connect()),
+  "conflict": (job) => job.inTx(async (tx) => {
+    const first = !cut.has(job.id);
+    cut.add(job.id);
+    if (first) await elsewhere("INSERT INTO app.effects (job_id, note) VALUES ($1, 'a')", job.id);
+    await tx.query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ");
+    await tx.query("SELECT FROM app.effects");
+    if (first) await elsewhere("UPDATE app.effects SET note = 'b' WHERE job_id = $1", job.id);
+    await tx.query("UPDATE app.effects SET note = note || 'c' WHERE job_id = $1", [job.id]);
+  }),
+  "deaf": () => new Promise(() => {}),
+  "slow": () => sleep(3000),
   "no result": () => ({ text: "\0" }),
   "hang": stopped,
   "hang once": async (job) => {

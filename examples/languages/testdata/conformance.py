@@ -1,11 +1,16 @@
 """Works jobs as the cases of worker_test.go ask for."""
 
+import math
 import os
+import sys
 import time
 
+import psycopg
 from daybook_worker import Cancel, Final, JobError, RetryAfter, Snooze, Worker
 
-worker = Worker(os.environ["DAYBOOK_DATABASE_URL"], poll=0.1, grace=float(os.environ["GRACE"]), owner="tests")
+cut = set()  # the jobs whose connection was lost in a step, or whose transaction has lost
+worker = Worker(os.environ["DAYBOOK_DATABASE_URL"], parallel=int(os.environ.get("PARALLEL", 10)),
+                poll=float(os.environ.get("POLL", 0.1)), grace=float(os.environ["GRACE"]), owner="tests")
 
 
 def note(job):
@@ -22,6 +27,42 @@ def refuse(job):
     job.in_tx(lambda conn: fail(ValueError("refused")))
 
 
+class Unprintable(Exception):
+    def __str__(self):
+        raise RuntimeError("no text")
+
+
+def nested(levels):
+    value = 1
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+def elsewhere(query, *args):
+    with psycopg.connect(os.environ["DAYBOOK_DATABASE_URL"], autocommit=True) as conn:
+        conn.execute(query, args)
+
+
+def conflict(job, always=False):
+    def lose(conn):
+        first = always or job.job_id not in cut
+        cut.add(job.job_id)
+        if first:
+            elsewhere("INSERT INTO app.effects (job_id, note) VALUES (%s, 'a')", job.job_id)
+        conn.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        conn.execute("SELECT FROM app.effects")
+        if first:
+            elsewhere("UPDATE app.effects SET note = 'b' WHERE job_id = %s", job.job_id)
+        conn.execute("UPDATE app.effects SET note = note || 'c' WHERE job_id = %s", (job.job_id,))
+    job.in_tx(lose)
+
+
+def missing_file(job):
+    note(job)
+    job.in_tx(lambda conn: open("/nowhere/at/all"))
+
+
 def nap(job):
     time.sleep(0.3)
 
@@ -33,8 +74,6 @@ def hang_once(job):
 
 
 # Steps.
-
-cut = set()  # the jobs whose connection was lost in a step
 
 
 def effect(conn, job):
@@ -138,8 +177,27 @@ DO = {
     "snooze": lambda job: fail(Snooze(300)),
     "cancel": lambda job: fail(Cancel("nothing to do")),
     "no result": lambda job: {"text": "\0"},
+    "retry after nan": lambda job: fail(RetryAfter(math.nan, "no")),
+    "retry after ages": lambda job: fail(RetryAfter(1e300, "no")),
+    "unprintable": lambda job: fail(Unprintable()),
+    "odd text": lambda job: fail(JobError("\udcff \0")),
+    "odd code": lambda job: fail(JobError("no", 404)),
+    "missing file": missing_file,
+    "conflict": conflict,
+    "conflicts": lambda job: conflict(job, always=True),
+    "other database": lambda job: job.in_tx(lambda conn: psycopg.connect("host=127.0.0.1 port=1")),
+    "exits": lambda job: sys.exit(1),
+    "half a pair": lambda job: {"text": "\ud83d"},
+    "half a pair as key": lambda job: {"\ud83d": 1},
+    "whole pair": lambda job: {"text": "\U0001f600"},
+    "backslash": lambda job: {"text": r"\u0000 \\ud83d " + '"{['},
+    "deep": lambda job: nested(501),
+    "deepest": lambda job: nested(500),
+    "hang in step": lambda job: effect_step(job, then=lambda conn: time.sleep(3600)),
     "hang": lambda job: job.stopped.wait(),
     "hang once": hang_once,
+    "slow": lambda job: time.sleep(3),
+    "deaf": lambda job: time.sleep(3600 if job.attempt == 1 else 0),
     "nap": nap,
 }
 
