@@ -66,23 +66,9 @@ func (s *server) mayEnqueue(ctx context.Context, jobType string) error {
 	return s.limits.job(&caller(ctx).Token)
 }
 
-// allowsType refuses a type that the token does not allow. A type that has several names is
-// allowed, or refused, under each of them.
+// allowsType refuses a type that the token does not allow.
 func (s *server) allowsType(ctx context.Context, jobType string) error {
-	token := &caller(ctx).Token
-	names := []string{jobType}
-	if s.TypeName != nil {
-		names = append(names, s.TypeName(jobType))
-	}
-	switch {
-	case token.AllowsType(names...):
-		return nil
-	case len(token.Types) > 0:
-		return fmt.Errorf("%w: jobs of the type %s, only %s: create a token with `daybook tokens create --types`", errType,
-			jobType, strings.Join(token.Types, ", "))
-	}
-	return fmt.Errorf("%w: jobs of the type %s want a token with the scope operate, or one whose --types name it",
-		errType, jobType)
+	return caller(ctx).CheckType(jobType, s.TypeName)
 }
 
 // reach returns the organization that a request is about: the one that it names, or that of the

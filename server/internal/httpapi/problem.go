@@ -22,7 +22,6 @@ var (
 	errNoRoute     = failure.New(failure.NotFound,
 		"there is nothing under this address; /openapi.json lists what there is")
 	errTooMany    = failure.New(failure.RateLimited, "too many requests")
-	errType       = failure.New(failure.TypeNotAllowed, "the token may not enqueue this type")
 	errMethod     = failure.New(failure.MethodNotAllowed, "the address does not know this method")
 	errBadRequest = failure.New(failure.Invalid, "the request is invalid")
 )
