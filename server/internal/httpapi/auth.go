@@ -9,6 +9,7 @@ import (
 
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/tokens"
+	"github.com/daybook-dev/daybook/server/internal/entry"
 )
 
 type principalKey struct{}
@@ -34,7 +35,6 @@ func (s *server) authenticate(ctx huma.Context, next func(huma.Context)) {
 		s.refuse(ctx, err)
 		return
 	}
-	note(ctx.Context()).token = p.ID
 	next(huma.WithValue(ctx, principalKey{}, p))
 }
 
@@ -47,12 +47,12 @@ func (s *server) authorize(ctx context.Context, header string, scope tokens.Scop
 	if err != nil {
 		return nil, err
 	}
+	// What the token may not do counts as well: it costs the same to find out.
+	if wait := entry.Note(ctx, &token); wait > 0 {
+		return nil, tooMany(wait, "the token", token.RequestsPerMinute, "requests")
+	}
 	if !token.Allows(scope) {
 		return nil, fmt.Errorf("%w: this one has not %q", errScope, scope)
-	}
-	if err := s.limits.request(&token); err != nil {
-		note(ctx).token = token.ID
-		return nil, err
 	}
 	return &principal{token}, nil
 }
