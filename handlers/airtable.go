@@ -94,8 +94,8 @@ func NewAirtable(c AirtableConfig) (*AirtableHandler, error) {
 	c.Timeout = cmp.Or(c.Timeout, 20*time.Second)
 	c.KeyField = cmp.Or(c.KeyField, "Submission ID")
 	switch {
-	case !isHTTP(c.URL):
-		return nil, errors.New("airtable_sync: AIRTABLE_URL must be an address of https or http, without user and password")
+	case !isSafe(c.URL):
+		return nil, errors.New("airtable_sync: AIRTABLE_URL must be an address of https, or of this machine, without user and password")
 	case c.Timeout < 0:
 		return nil, errors.New("airtable_sync: AIRTABLE_TIMEOUT must not be negative")
 	case hasControl(c.KeyField):

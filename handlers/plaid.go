@@ -101,8 +101,8 @@ func NewPlaid(pool *pgxpool.Pool, c PlaidConfig) (*PlaidHandler, error) {
 		return nil, errors.New("plaid_enrichment: a pool is required")
 	case !isVisible(c.ClientID) || c.ClientID == "":
 		return nil, errors.New("plaid_enrichment: PLAID_CLIENT_ID is required")
-	case !isHTTP(c.URL):
-		return nil, errors.New("plaid_enrichment: PLAID_URL must be an address of https or http, without user and password")
+	case !isSafe(c.URL):
+		return nil, errors.New("plaid_enrichment: PLAID_URL must be an address of https, or of this machine, without user and password")
 	case c.Timeout < 0 || c.MaxResult < 0:
 		return nil, errors.New("plaid_enrichment: PLAID_TIMEOUT and PLAID_MAX_RESULT must not be negative")
 	}
