@@ -94,8 +94,8 @@ func NewAirtable(c AirtableConfig) (*AirtableHandler, error) {
 	c.Timeout = cmp.Or(c.Timeout, 20*time.Second)
 	c.KeyField = cmp.Or(c.KeyField, "Submission ID")
 	switch {
-	case !isHTTP(c.URL):
-		return nil, errors.New("airtable_sync: AIRTABLE_URL must be an address of https or http, without user and password")
+	case !isSafe(c.URL):
+		return nil, errors.New("airtable_sync: AIRTABLE_URL must be an address of https, or of this machine, without user and password")
 	case c.Timeout < 0:
 		return nil, errors.New("airtable_sync: AIRTABLE_TIMEOUT must not be negative")
 	case hasControl(c.KeyField):
@@ -146,14 +146,14 @@ var baseID = regexp.MustCompile(`^[A-Za-z0-9]{3,64}$`)
 func (p AirtableSync) Check() error {
 	s := p.Settings
 	switch {
+	case !secretName.MatchString(s.secret()):
+		return invalid("airtableSettings.secret is not the name of a secret: lower-case letters, digits, - and _")
 	case s.APIKey != "":
 		return invalid("airtableSettings.api_key: a payload holds no credentials. Store the token as the secret "+
 			"DAYBOOK_AIRTABLE_TOKEN_%[1]s (or the file %[2]s.airtable "+
 			"in DAYBOOK_SECRETS_DIR), bind it by DAYBOOK_SECRET_ORGS_%[1]s, and leave api_key out; airtableSettings.secret "+
 			"names another secret than %[2]s",
 			secretVariable(s.secret()), s.secret())
-	case !secretName.MatchString(s.secret()):
-		return invalid("airtableSettings.secret is not the name of a secret: lower-case letters, digits, - and _")
 	case !baseID.MatchString(s.BaseID):
 		return invalid("airtableSettings.base_id is not like app0123456789abcd")
 	case strings.TrimSpace(s.TableName) == "" || hasControl(s.TableName) || s.TableName == "." || s.TableName == "..":

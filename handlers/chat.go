@@ -36,8 +36,8 @@ func newChat(c ChatConfig) (*chat, error) {
 	c.SlackURL = strings.TrimRight(cmp.Or(c.SlackURL, "https://slack.com/api"), "/")
 	c.Timeout = cmp.Or(c.Timeout, 20*time.Second)
 	switch {
-	case !isHTTP(c.SlackURL):
-		return nil, errors.New("notification: SLACK_URL must be an address of https or http, without user and password")
+	case !isSafe(c.SlackURL):
+		return nil, errors.New("notification: SLACK_URL must be an address of https, or of this machine, without user and password")
 	case c.Timeout < 0:
 		return nil, errors.New("notification: CHAT_TIMEOUT must not be negative")
 	}
@@ -88,7 +88,7 @@ func (h *chat) post(ctx context.Context, name, address, token string, body any,
 
 // secretAddress is a secret that is the address of a server; ok is false for every other one.
 func secretAddress(secret string) (*url.URL, bool) {
-	if !isHTTP(secret) {
+	if !isSafe(secret) {
 		return nil, false
 	}
 	u, err := url.Parse(secret)

@@ -77,8 +77,8 @@ func NewFileDelete(ctx context.Context, c FileDeleteConfig) (*FileDeleteHandler,
 	switch {
 	case len(c.Buckets) == 0 && c.SignerURL == "":
 		return nil, errors.New("file_delete: FILES_BUCKETS or FILES_SIGNER_URL is required")
-	case c.SignerURL != "" && !isHTTP(c.SignerURL):
-		return nil, errors.New("file_delete: FILES_SIGNER_URL must be an address of https or http, without user and " +
+	case c.SignerURL != "" && !isSafe(c.SignerURL):
+		return nil, errors.New("file_delete: FILES_SIGNER_URL must be an address of https, or of this machine, without user and " +
 			"password")
 	case c.Timeout < 0:
 		return nil, errors.New("file_delete: FILES_TIMEOUT must not be negative")

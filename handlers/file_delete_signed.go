@@ -71,7 +71,7 @@ func (h *FileDeleteHandler) sign(ctx context.Context, p *FileDelete) (string, er
 		return "", judge(r, answer, "")
 	}
 	var signed signAnswer
-	if json.Unmarshal(answer.body, &signed) != nil || !isHTTP(signed.URL) {
+	if json.Unmarshal(answer.body, &signed) != nil || !isSafe(signed.URL) {
 		return "", fail(models.CodeHandlerError, "%s answered without a signed address: want {\"url\": \"https://…\"}",
 			origin(r.URL))
 	}

@@ -66,10 +66,14 @@ func embedded(a netip.Addr) (netip.Addr, bool) {
 	}
 }
 
-// reserved are the networks of IANA's special-purpose registries that netip's methods do not cover.
+// reserved are the networks of IANA's special-purpose registries that netip's methods do not cover,
+// and an address that leads to the platform on which a worker runs.
 var reserved = []netip.Prefix{
-	netip.MustParsePrefix("0.0.0.0/8"),       // this network
-	netip.MustParsePrefix("100.64.0.0/10"),   // shared, behind a carrier's NAT
+	netip.MustParsePrefix("0.0.0.0/8"),     // this network
+	netip.MustParsePrefix("100.64.0.0/10"), // shared, behind a carrier's NAT
+	// Azure's own services, such as the agent of a machine, under the same public address for everyone:
+	// https://learn.microsoft.com/azure/virtual-network/what-is-ip-address-168-63-129-16
+	netip.MustParsePrefix("168.63.129.16/32"),
 	netip.MustParsePrefix("192.0.0.0/24"),    // protocol assignments
 	netip.MustParsePrefix("192.0.2.0/24"),    // documentation
 	netip.MustParsePrefix("192.88.99.0/24"),  // 6to4 relays

@@ -101,8 +101,8 @@ func NewPlaid(pool *pgxpool.Pool, c PlaidConfig) (*PlaidHandler, error) {
 		return nil, errors.New("plaid_enrichment: a pool is required")
 	case !isVisible(c.ClientID) || c.ClientID == "":
 		return nil, errors.New("plaid_enrichment: PLAID_CLIENT_ID is required")
-	case !isHTTP(c.URL):
-		return nil, errors.New("plaid_enrichment: PLAID_URL must be an address of https or http, without user and password")
+	case !isSafe(c.URL):
+		return nil, errors.New("plaid_enrichment: PLAID_URL must be an address of https, or of this machine, without user and password")
 	case c.Timeout < 0 || c.MaxResult < 0:
 		return nil, errors.New("plaid_enrichment: PLAID_TIMEOUT and PLAID_MAX_RESULT must not be negative")
 	}
@@ -162,6 +162,7 @@ var plaidDate = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}$`)
 func (p PlaidEnrichment) Check() error {
 	const store = "store it as the secret DAYBOOK_PLAID_ACCESS_TOKEN_<NAME> (or the file <name>.plaid) and name that " +
 		"by accessToken, or keep it in a table and give accessTokenRef"
+	const products = "name accounts, balance, identity, auth, transactions, item or verification"
 	needsToken := slices.ContainsFunc(p.Products, func(product string) bool { return product != verification })
 	switch {
 	case p.PlainToken != "":
@@ -173,7 +174,7 @@ func (p PlaidEnrichment) Check() error {
 	case strings.HasPrefix(p.AccessTokenRef, "access-"):
 		return invalid("accessTokenRef is a token, and a payload holds no credentials: %s", store)
 	case len(p.Products) == 0:
-		return invalid("products is empty: name accounts, balance, identity, auth, transactions, item or verification")
+		return invalid("products is empty: " + products)
 	case needsToken && (p.AccessToken == "") == (p.AccessTokenRef == ""):
 		return invalid("give one of accessToken and accessTokenRef")
 	case slices.Contains(p.Products, "transactions") &&
@@ -185,7 +186,7 @@ func (p PlaidEnrichment) Check() error {
 	seen := map[string]bool{}
 	for _, product := range p.Products {
 		if endpoints[product] == "" || seen[product] {
-			return invalid("products: %q is no product, or is named twice", clip(product))
+			return invalid("products: one is no product, or is named twice: " + products)
 		}
 		seen[product] = true
 	}

@@ -107,8 +107,8 @@ func newPusher(c PushConfig) (*pusher, error) {
 	c.FCMURL = strings.TrimRight(cmp.Or(c.FCMURL, "https://fcm.googleapis.com"), "/")
 	c.Timeout = cmp.Or(c.Timeout, 20*time.Second)
 	switch {
-	case !isHTTP(c.FCMURL):
-		return nil, errors.New("notification: FCM_URL must be an address of https or http, without user and password")
+	case !isSafe(c.FCMURL):
+		return nil, errors.New("notification: FCM_URL must be an address of https, or of this machine, without user and password")
 	case c.Timeout < 0:
 		return nil, errors.New("notification: PUSH_TIMEOUT must not be negative")
 	}

@@ -47,7 +47,7 @@ const maxAccounts = 100
 func (a *accounts) token(secret string) (serviceAccount, string, error) {
 	var account serviceAccount
 	if json.Unmarshal([]byte(secret), &account) != nil || account.ProjectID == "" || account.ClientEmail == "" ||
-		account.PrivateKey == "" || !isHTTP(account.TokenURI) {
+		account.PrivateKey == "" || !isSafe(account.TokenURI) {
 		return account, "", fail(models.CodeAuthenticationFailed,
 			"the secret is no service account: it must be the JSON that the console of Google Cloud gives for its key")
 	}

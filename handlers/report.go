@@ -233,7 +233,7 @@ func (p *Report) span() (from, to models.Date, err error) {
 			continue
 		}
 		if *day.to, err = models.ParseDate(day.text); err != nil {
-			return from, to, invalid("%s: %w", day.name, err)
+			return from, to, invalid("%s is no date like 2026-01-31", day.name)
 		}
 	}
 	if !from.IsZero() && !to.IsZero() && to.Time().Before(from.Time()) {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptrace"
+	"net/netip"
 	"net/url"
 	"strconv"
 	"sync/atomic"
@@ -99,6 +100,17 @@ func judge(r *http.Request, answer reply, text string) *failure {
 	f := statusFailure(said, status, answer.header, longestWait)
 	f.unsure = status == http.StatusRequestTimeout || status == http.StatusGatewayTimeout
 	return f
+}
+
+// isSafe reports whether an address is one of a server to which credentials may be sent: by https, or
+// on this machine.
+func isSafe(address string) bool {
+	u, err := url.Parse(address)
+	if err != nil || !isHTTP(address) {
+		return false
+	}
+	host, err := netip.ParseAddr(u.Hostname())
+	return u.Scheme == "https" || u.Hostname() == "localhost" || err == nil && host.Unmap().IsLoopback()
 }
 
 // isHTTP reports whether an address is one of a server, without user and password.

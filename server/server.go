@@ -111,7 +111,7 @@ func New(ctx context.Context, o Options) (*Server, error) {
 
 func (s *Server) consoleOptions(o Options) console.Options {
 	return console.Options{
-		Pool: o.Pool, Listing: s.listing, Log: s.log, Version: o.Version, CheckPayload: o.CheckPayload,
+		Pool: o.Pool, Listing: s.listing, Log: s.log, Version: o.Version, CheckPayload: o.CheckPayload, TypeName: o.TypeName,
 		Encryption: o.Encryption, ClosingKey: o.ClosingKey,
 		Temporal: o.Temporal.Client, TemporalError: o.Temporal.Err, TemporalUI: o.Temporal.UI,
 		TemporalAddress: o.Temporal.Address, TemporalNamespace: o.Temporal.Namespace,

@@ -1,12 +1,15 @@
 package server_test
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -62,6 +65,52 @@ func TestHandlerBesideOtherPages(t *testing.T) {
 
 	require.NoError(t, s.Close())
 	require.NoError(t, s.Close(), "a second time")
+}
+
+// TestTokensOnTheConsole: a request of the console is logged with its token, as one of the API is, and
+// counts for the same rate.
+func TestTokensOnTheConsole(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	var log bytes.Buffer
+	s, err := server.New(t.Context(), server.Options{Pool: db.Pool, Log: slog.New(slog.NewJSONHandler(&log, nil))})
+	require.NoError(t, err)
+	defer func() { assert.NoError(t, s.Close()) }()
+	token, secret, err := tokens.Create(t.Context(), db.Pool,
+		tokens.New{Name: "test", Scopes: []tokens.Scope{tokens.Read}, Limits: tokens.Limits{RequestsPerMinute: 30}})
+	require.NoError(t, err)
+	session := ""
+	visit := func(method, path string) *httptest.ResponseRecorder {
+		r := httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(url.Values{"token": {secret}}.Encode()))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		r.Header.Set("Sec-Fetch-Site", "same-origin")
+		r.Header.Set("Cookie", session)
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, r)
+		return w
+	}
+	in := visit(http.MethodPost, server.ConsoleRoot+"sign-in")
+	require.Equal(t, http.StatusSeeOther, in.Code, in.Body)
+	session = in.Header().Get("Set-Cookie")
+	require.Equal(t, http.StatusOK, visit(http.MethodGet, server.ConsoleRoot+"queues").Code)
+	lines := 0
+	for line := range strings.Lines(log.String()) {
+		lines++
+		assert.Contains(t, line, `"token":"`+token.ID+`"`)
+	}
+	assert.Equal(t, 2, lines)
+	// Three may come at once: the third is the last, whatever it asks for.
+	forbidden := visit(http.MethodPost, server.ConsoleRoot+"queues")
+	assert.Equal(t, http.StatusForbidden, forbidden.Code)
+	page := visit(http.MethodGet, server.ConsoleRoot+"queues")
+	assert.Equal(t, http.StatusTooManyRequests, page.Code)
+	assert.Contains(t, page.Body.String(), "RATE_LIMITED")
+	assert.NotEmpty(t, page.Header().Get("Retry-After"))
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/api/queues", nil)
+	r.Header.Set("Authorization", "Bearer "+secret)
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	assert.Equal(t, http.StatusTooManyRequests, w.Code, "one rate for both")
 }
 
 // TestServeEndsWithItsContext: a server that is told to stop returns nil.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/daybook-dev/daybook/failure"
+	"github.com/daybook-dev/daybook/internal/text/formula"
 )
 
 // ErrTooWide: a table has more columns than a page takes.
@@ -35,9 +36,9 @@ func (r *Report) WriteCSV(w io.Writer) error {
 			if line == "" {
 				line = "account"
 			}
-			values := []string{t.Caption, line}
-			for _, c := range row.Cells {
-				values = append(values, guarded(c))
+			values := []string{formula.Guard(t.Caption), line}
+			for i := range row.Cells {
+				values = append(values, row.Cells[i].text())
 			}
 			if err := out.Write(values); err != nil {
 				return err
@@ -51,17 +52,17 @@ func (r *Report) WriteCSV(w io.Writer) error {
 // name is what the head of a file calls a column: one of several amounts by its title.
 func (c *Column) name() string {
 	if strings.HasPrefix(c.ID, "amount_") {
-		return guarded(Cell{Value: c.Title})
+		return formula.Guard(c.Title)
 	}
 	return c.ID
 }
 
-// guarded is the value of a cell; a text that begins like a formula has an apostrophe before it.
-func guarded(c Cell) string {
-	if !c.Number && c.Value != "" && bytes.IndexByte([]byte("=+-@\t\r"), c.Value[0]) >= 0 {
-		return "'" + c.Value
+// text is the value of a cell in a file.
+func (c *Cell) text() string {
+	if c.Number {
+		return c.Value
 	}
-	return c.Value
+	return formula.Guard(c.Value)
 }
 
 // WritePDF prints the report by the built-in template.

@@ -3,6 +3,7 @@ package report
 import (
 	"bytes"
 	"compress/zlib"
+	"encoding/csv"
 	"fmt"
 	"io"
 	"math"
@@ -231,4 +232,24 @@ func FuzzPDF(f *testing.F) {
 		_, err := PDF{}.Write(io.Discard, strings.NewReader(page))
 		require.NoError(t, err)
 	})
+}
+
+// TestTablesAsCSVAreGuarded: no text of a user is a formula in any column, head or caption; amounts are
+// written as they are.
+func TestTablesAsCSVAreGuarded(t *testing.T) {
+	t.Parallel()
+	for hostile, want := range map[string]string{
+		"=1+1": "'=1+1", "@SUM(A1)": "'@SUM(A1)", "＝1": "'＝1", "\n=1": "'\n'=1", "Sales;=1": "Sales;'=1", "Sales\t+1": "Sales\t'+1",
+		"Sales\n-1": "Sales\n'-1",
+	} {
+		r := Report{Tables: []Table{{
+			Caption: hostile, Columns: []Column{{ID: "account"}, {ID: "amount_1", Title: hostile, Number: true}},
+			Rows: []Row{{Cells: []Cell{{Column: "account", Value: hostile}, {Column: "amount_1", Value: "-1.00", Number: true}}}},
+		}}}
+		var b bytes.Buffer
+		require.NoError(t, r.WriteCSV(&b))
+		rows, err := csv.NewReader(&b).ReadAll()
+		require.NoError(t, err)
+		assert.Equal(t, [][]string{{"currency", "line", "account", want}, {want, "account", want, "-1.00"}}, rows)
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"unicode"
 
@@ -135,17 +136,44 @@ func libpqEnvironment(databaseURL string, server *pgx.ConnConfig) []string {
 		"PGPASSWORD=" + server.Password,
 		"PGDATABASE=" + server.Database,
 	}
-	if u, err := url.Parse(databaseURL); err == nil {
-		for parameter, variable := range map[string]string{
-			"sslmode": "PGSSLMODE", "sslrootcert": "PGSSLROOTCERT", "sslcert": "PGSSLCERT", "sslkey": "PGSSLKEY",
-		} {
-			if value := u.Query().Get(parameter); value != "" {
-				environment = append(environment, variable+"="+value)
-			}
+	given := parameters(databaseURL)
+	for parameter, variable := range map[string]string{
+		"sslmode": "PGSSLMODE", "sslrootcert": "PGSSLROOTCERT", "sslcert": "PGSSLCERT", "sslkey": "PGSSLKEY",
+		"sslnegotiation": "PGSSLNEGOTIATION", "ssl_min_protocol_version": "PGSSLMINPROTOCOLVERSION",
+		"channel_binding": "PGCHANNELBINDING", "require_auth": "PGREQUIREAUTH",
+	} {
+		if value := given[parameter]; value != "" {
+			environment = append(environment, variable+"="+value)
 		}
 	}
 	return environment
 }
+
+// keywordValue is one parameter of an address of keywords and values: host=db sslmode='verify-full'.
+var keywordValue = regexp.MustCompile(`(\w+)\s*=\s*('(?:[^'\\]|\\.)*'|(?:[^\s\\]|\\.)*)`)
+
+// parameters are those of an address, which may be a URL, or keywords and values as libpq has them.
+func parameters(address string) map[string]string {
+	all := map[string]string{}
+	if strings.HasPrefix(address, "postgres://") || strings.HasPrefix(address, "postgresql://") {
+		if u, err := url.Parse(address); err == nil {
+			for name, values := range u.Query() {
+				all[name] = values[0]
+			}
+		}
+		return all
+	}
+	for _, m := range keywordValue.FindAllStringSubmatch(address, -1) {
+		value := m[2]
+		if strings.HasPrefix(value, "'") {
+			value = strings.TrimSuffix(value[1:], "'")
+		}
+		all[m[1]] = escaped.ReplaceAllString(value, "$1")
+	}
+	return all
+}
+
+var escaped = regexp.MustCompile(`(?s)\\(.)`)
 
 // normaliseDump leaves out what differs between versions of pg_dump and between runs: the session's
 // settings, the versions, and the key that newer versions guard a dump with.

@@ -3,6 +3,7 @@ package start
 import (
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/assert"
 )
 
@@ -46,4 +47,21 @@ SET y = '^[A-Z]{3}$' || '$';
 $$;
 `
 	assert.Equal(t, want, string(normaliseDump([]byte(dump))))
+}
+
+// TestPgDumpIsHeldToTheAddress: what an address asks of TLS holds for pg_dump as well, however the
+// address is written.
+func TestPgDumpIsHeldToTheAddress(t *testing.T) {
+	t.Parallel()
+	for _, address := range []string{
+		"postgres://u:p@db/daybook?sslmode=verify-full&sslrootcert=/etc/my%20ca.pem&channel_binding=require",
+		"postgresql://db/daybook?sslmode=verify-full&sslrootcert=/etc/my%20ca.pem&channel_binding=require",
+		`host=db dbname=daybook sslmode=verify-full sslrootcert='/etc/my ca.pem' channel_binding=require`,
+		`sslmode = 'verify-full' password='a\' sslmode=disable b' sslrootcert=/etc/my\ ca.pem channel_binding = require`,
+	} {
+		environment := libpqEnvironment(address, &pgx.ConnConfig{})
+		assert.Contains(t, environment, "PGSSLMODE=verify-full", address)
+		assert.Contains(t, environment, "PGSSLROOTCERT=/etc/my ca.pem", address)
+		assert.Contains(t, environment, "PGCHANNELBINDING=require", address)
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
+	"github.com/daybook-dev/daybook/internal/text/formula"
 	"github.com/daybook-dev/daybook/models"
 )
 
@@ -29,7 +30,7 @@ type table struct {
 func newTable(out *bufio.Writer, names *names, spreadsheet bool) *table {
 	t := &table{out: csv.NewWriter(out), names: names, text: func(s string) string { return s }}
 	if spreadsheet {
-		t.text = guarded
+		t.text = formula.Guard
 	}
 	return t
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
+	"github.com/daybook-dev/daybook/internal/text/formula"
 	"github.com/daybook-dev/daybook/models"
 )
 
@@ -22,7 +23,7 @@ func WriteTrialBalance(w io.Writer, balances []ledgerdb.SpanBalance) (int64, err
 	}}
 	for _, b := range balances {
 		rows = append(rows, []string{
-			guarded(b.Account), guarded(b.Name), string(b.Type), b.Currency,
+			formula.Guard(b.Account), formula.Guard(b.Name), string(b.Type), b.Currency,
 			bigNumber(b.Opening, b.Currency), bigNumber(b.Debit, b.Currency), bigNumber(b.Credit, b.Currency),
 			bigNumber(b.Closing, b.Currency),
 			b.Opening.String(), b.Debit.String(), b.Credit.String(), b.Closing.String(),
@@ -36,7 +37,7 @@ func WriteTrialBalance(w io.Writer, balances []ledgerdb.SpanBalance) (int64, err
 // many rows there are. Spreadsheets take no text in it for a formula.
 func WriteAccountLedger(w io.Writer, code string, from, to models.Date, l ledgerdb.AccountLedger) (int64, error) {
 	out := csv.NewWriter(w)
-	code = guarded(code)
+	code = formula.Guard(code)
 	err := out.Write([]string{
 		"posting_date", "document_date", "account", "document", "version", "impact", "kind", "line", "debit", "credit",
 		"balance", "currency",
@@ -64,12 +65,12 @@ func WriteAccountLedger(w io.Writer, code string, from, to models.Date, l ledger
 		if e.Side == models.Credit {
 			debit, credit = "", debit
 		}
-		err := write(e.PostingDate.String(), e.DocumentDate.String(), code, guarded(e.DocumentID),
+		err := write(e.PostingDate.String(), e.DocumentDate.String(), code, formula.Guard(e.DocumentID),
 			strconv.FormatInt(e.DocumentVersion, 10),
 			strconv.FormatInt(e.ImpactID, 10), string(e.Kind), strconv.Itoa(e.LineNo), debit, credit,
 			bigNumber(e.Balance, e.Currency), e.Currency,
 			string(e.Side), strconv.FormatInt(e.Amount, 10), e.Balance.String(), optional(e.RuleSetVersion),
-			guarded(e.RuleID), guarded(e.RuleLineID))
+			formula.Guard(e.RuleID), formula.Guard(e.RuleLineID))
 		if err != nil {
 			return rows, err
 		}

@@ -5,7 +5,6 @@ import (
 	"math/big"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 
 	"github.com/daybook-dev/daybook/models"
 )
@@ -25,44 +24,6 @@ func cut(s string, most int) string {
 		return s
 	}
 	return strings.ToValidUTF8(s[:most-len(ellipsis)], "") + ellipsis
-}
-
-// formulaMarks begin what a spreadsheet takes for a formula; the full-width ones do so in some
-// languages.
-const formulaMarks = "=+-@＝＋－＠"
-
-// guarded puts an apostrophe before what a spreadsheet would take for a formula: a text that begins
-// with = + - @, their full-width forms, a tab or a line break, and such a mark inside the text
-// where another spreadsheet begins a cell. A program whose separator is a semicolon or a tab splits
-// the text there, and one that does not know the quotes of its line splits it at a line break.
-// guarded is for texts, never for amounts.
-func guarded(text string) string {
-	first, _ := utf8.DecodeRuneInString(text)
-	var b strings.Builder
-	if text != "" && strings.ContainsRune(formulaMarks+"\t\r\n", first) {
-		b.WriteByte('\'')
-	}
-	for {
-		// Separators are single bytes, and no part of another character.
-		i := strings.IndexAny(text, ";\t\r\n")
-		b.WriteString(text[:i+1])
-		text = text[i+1:]
-		if i < 0 {
-			b.WriteString(text)
-			return b.String()
-		}
-		if beginsFormula(text) {
-			b.WriteByte('\'')
-		}
-	}
-}
-
-// beginsFormula reports whether a cell with this text is a formula. Quotes before it are the cell's
-// own.
-func beginsFormula(cell string) bool {
-	cell = strings.TrimLeft(cell, `"`)
-	first, _ := utf8.DecodeRuneInString(cell)
-	return cell != "" && strings.ContainsRune(formulaMarks, first)
 }
 
 // encode percent-encodes control characters, the percent sign, blanks other than the plain one, and

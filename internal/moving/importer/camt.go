@@ -19,7 +19,7 @@ import (
 func Camt(r io.Reader) iter.Seq2[Movement, error] {
 	return func(yield func(Movement, error) bool) {
 		c := &camtReader{budget: &budgetReader{inner: r, left: maxStatementBytes}, yield: yield}
-		decoder, err := xmlDecoder(c.budget, camtSpaces)
+		decoder, err := xmlDecoder(c.budget, camtSpaces, 0)
 		if err == nil {
 			c.decoder = decoder
 			err = c.read()

@@ -183,6 +183,17 @@ func TestEInvoiceInOtherEncodings(t *testing.T) {
 	assert.ErrorContains(t, err, "save the file as UTF-8")
 }
 
+// TestElementsOfAnEInvoice are bounded: each takes many times its place in the file.
+func TestElementsOfAnEInvoice(t *testing.T) {
+	t.Parallel()
+	ubl := testFile(t, "invoice.ubl.xml")
+	_, err := importer.UBL(strings.NewReader(strings.Replace(ubl, "</u:Invoice>", strings.Repeat("<x/>", 100_000)+"</u:Invoice>", 1)))
+	require.NoError(t, err)
+	_, err = importer.UBL(strings.NewReader(strings.Replace(ubl, "</u:Invoice>", strings.Repeat("<x/>", 200_000)+"</u:Invoice>", 1)))
+	require.ErrorIs(t, err, importer.ErrInvalid)
+	assert.ErrorContains(t, err, "it is too large")
+}
+
 func TestFacturXThatIsRefused(t *testing.T) {
 	t.Parallel()
 	for want, file := range map[string][]byte{

@@ -9,8 +9,9 @@ import (
 	"strings"
 )
 
-// maxEmbeddedBytes bounds the XML in a PDF, which is compressed there.
-const maxEmbeddedBytes = 64 << 20
+// maxEmbeddedBytes bounds what is compressed in a PDF, the XML above all: some kilobytes may stand for
+// a thousand times as much.
+const maxEmbeddedBytes = 16 << 20
 
 // facturXFiles are the names that the standards give to the XML in a PDF: Factur-X and ZUGFeRD 2.1,
 // ZUGFeRD 2.0, its reference profile XRECHNUNG, and ZUGFeRD 1.

@@ -3,6 +3,7 @@ package importer
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 )
 
@@ -13,11 +14,14 @@ const (
 	// maxPDFSections is how often a PDF may have been changed, maxPDFObjects how many objects it has,
 	// and maxPDFWork how many bytes of them are read.
 	maxPDFSections = 1000
-	maxPDFObjects  = 1 << 20
-	maxPDFWork     = 16 << 20
+	maxPDFObjects  = 1 << 18
+	maxPDFWork     = 4 << 20
 )
 
-var errPDF = errors.New("it is damaged, or of a kind that is not read")
+var (
+	errPDF      = errors.New("it is damaged, or of a kind that is not read")
+	errPDFLarge = fmt.Errorf("it is too large: what is compressed in the PDF has more than %d MiB", maxEmbeddedBytes>>20)
+)
 
 // pdfFile reads objects of a PDF by its cross-references (ISO 32000-1, 7.5). A stranger's file is
 // bounded in time and memory: nothing is made as large as the file says that it is, references are
@@ -301,7 +305,7 @@ func (f *pdfFile) unpack(in int) *pdfPacked {
 	}
 	packed.text = text
 	l := pdfLexer{text: text}
-	for n := 0; n < count && !l.bad; n++ {
+	for n := 0; n < min(count, maxPDFObjects) && !l.bad; n++ {
 		number, ok := pdfInt(l.object(0))
 		at, placed := pdfInt(l.object(0))
 		if !ok || !placed {

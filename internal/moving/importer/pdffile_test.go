@@ -141,9 +141,13 @@ func TestPDFWithinBounds(t *testing.T) {
 			}
 		}
 	}
-	file := packedPDF(t, "/Filter/FlateDecode", deflated(t, make([]byte, 65<<20)))
+	// What would be a good invoice is not read when it is too large.
+	padded := strings.Replace(xml, "?>", "?>"+strings.Repeat(" ", 17<<20), 1)
+	file := packedPDF(t, "/Filter/FlateDecode", deflated(t, []byte(padded)))
+	require.Less(t, len(file), 64<<10)
 	_, err := importer.FacturX(bytes.NewReader(file), int64(len(file)))
 	require.ErrorIs(t, err, importer.ErrInvalid)
+	require.ErrorContains(t, err, "it is too large")
 	assert.Less(t, len(err.Error()), 2000)
 }
 

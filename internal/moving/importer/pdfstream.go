@@ -65,7 +65,10 @@ func (f *pdfFile) decoded(data []byte, filter any, parm pdfDict) ([]byte, error)
 	left := maxEmbeddedBytes - f.inflated
 	out, err := io.ReadAll(io.LimitReader(from, int64(left)+1))
 	f.inflated += len(out)
-	if err != nil || len(out) > left {
+	switch {
+	case len(out) > left:
+		return nil, errPDFLarge
+	case err != nil:
 		return nil, errPDF
 	}
 	return f.unpredicted(out, parm)

@@ -14,15 +14,22 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// maxXMLDepth bounds elements within each other; UBL and CII need some fifteen.
-const maxXMLDepth = 100
+const (
+	// maxXMLDepth bounds elements within each other; UBL and CII need some fifteen.
+	maxXMLDepth = 100
+	// maxXMLElements bounds the elements of a document that is held in memory: an empty one takes many
+	// times its place in the file. A line of an invoice has some twenty-five.
+	maxXMLElements = 200_000
+)
 
 // xmlDecoder reads tokens whose namespaces have the short names of spaces, which the file's own
 // prefixes have nothing to do with. A name in spaces that ends in a point stands for all addresses
 // that begin so.
 //
 // A document type is refused, and with it all entities but the five that XML has.
-func xmlDecoder(r io.Reader, spaces map[string]string) (*xml.Decoder, error) {
+//
+// It reads at most so many elements; 0: any number.
+func xmlDecoder(r io.Reader, spaces map[string]string, elements int) (*xml.Decoder, error) {
 	text, err := bom.Reader(r)
 	if err != nil {
 		return nil, invalid("%v", err)
@@ -35,13 +42,13 @@ func xmlDecoder(r io.Reader, spaces map[string]string) (*xml.Decoder, error) {
 		}
 		return encoding.NewDecoder().Reader(input), nil
 	}
-	return xml.NewTokenDecoder(&shortNames{source: source, spaces: spaces}), nil
+	return xml.NewTokenDecoder(&shortNames{source: source, spaces: spaces, most: elements}), nil
 }
 
 // readXML reads a document into a struct whose tags name namespaces by the short names of spaces.
 // into says by the root element which struct.
 func readXML(r io.Reader, spaces map[string]string, into func(root xml.Name) (any, error)) error {
-	decoder, err := xmlDecoder(r, spaces)
+	decoder, err := xmlDecoder(r, spaces, maxXMLElements)
 	if err != nil {
 		return err
 	}
@@ -95,6 +102,8 @@ type shortNames struct {
 	source *xml.Decoder
 	spaces map[string]string
 	depth  int
+	// elements were read, most may be; 0: any number.
+	elements, most int
 }
 
 // Token implements xml.TokenReader.
@@ -109,6 +118,9 @@ func (s *shortNames) Token() (xml.Token, error) {
 	case xml.StartElement:
 		if s.depth++; s.depth > maxXMLDepth {
 			return nil, invalid("its elements are nested more than %d deep", maxXMLDepth)
+		}
+		if s.elements++; s.most > 0 && s.elements > s.most {
+			return nil, invalid("it is too large: it has more than %d elements", s.most)
 		}
 		t.Name = s.short(t.Name)
 		attrs := t.Attr[:0]

@@ -29,35 +29,36 @@ func LiveLeases(ctx context.Context, q store.Querier, kind string) (live bool, e
 	return live, store.Wrap("look for leases", err)
 }
 
-// staleStatements count, of each kind, leases that expired more than $1 seconds ago; $2 is Most.
+// staleStatements count, of each kind, leases that expired more than $1 seconds ago; $2 is Most, $3
+// the organization or empty.
 var staleStatements = map[string]string{
 	"accounting": `
 SELECT count(*), coalesce(min(l.expired), 'epoch'), coalesce((array_agg(l.worker ORDER BY l.expired))[1], '')
   FROM (SELECT q.last_attempted_at + interval '10 seconds' AS expired, q.worker
           FROM daybook.accounting_work_queue q
-         WHERE q.state = 'leased' AND q.last_attempted_at < statement_timestamp() - make_interval(secs => $1 + 10)
+         WHERE q.state = 'leased' AND q.last_attempted_at < statement_timestamp() - make_interval(secs => $1 + 10) AND ($3 = '' OR q.org_id = $3)
          ORDER BY q.last_attempted_at
          LIMIT $2) l`,
 	"jobs": `
 SELECT count(*), coalesce(min(l.expired), 'epoch'), coalesce((array_agg(l.worker ORDER BY l.expired))[1], '')
   FROM (SELECT q.last_attempted_at + interval '10 seconds' AS expired, q.worker
           FROM daybook.jobs q
-         WHERE q.state = 'leased' AND q.last_attempted_at < statement_timestamp() - make_interval(secs => $1 + 10)
+         WHERE q.state = 'leased' AND q.last_attempted_at < statement_timestamp() - make_interval(secs => $1 + 10) AND ($3 = '' OR q.org_id = $3)
          ORDER BY q.last_attempted_at
          LIMIT $2) l`,
 	"tasks": `
 SELECT count(*), coalesce(min(l.leased_until), 'epoch'), coalesce((array_agg(l.worker ORDER BY l.leased_until))[1], '')
   FROM (SELECT o.leased_until, o.worker
           FROM queues.open_task o
-         WHERE o.leased_until < statement_timestamp() - make_interval(secs => $1)
+         WHERE o.leased_until < statement_timestamp() - make_interval(secs => $1) AND $3 = ''
          ORDER BY o.leased_until
          LIMIT $2) l`,
 }
 
 // StaleLeases counts the leases of a kind that expired longer ago than grace and that no worker has
-// reclaimed.
-func StaleLeases(ctx context.Context, q store.Querier, kind string, grace time.Duration) (s Stale, err error) {
-	err = q.QueryRow(ctx, staleStatements[kind], grace.Seconds(), Most).Scan(&s.Count, &s.Since, &s.Worker)
+// reclaimed: those of one organization or, with the empty id, all.
+func StaleLeases(ctx context.Context, q store.Querier, kind, org string, grace time.Duration) (s Stale, err error) {
+	err = q.QueryRow(ctx, staleStatements[kind], grace.Seconds(), Most, org).Scan(&s.Count, &s.Since, &s.Worker)
 	return s, store.Wrap("read stale leases", err)
 }
 

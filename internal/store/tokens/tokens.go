@@ -25,6 +25,8 @@ var (
 	// ErrRefused: the token is unknown or revoked. The caller is not told which.
 	ErrRefused = failure.New(failure.Unauthorized,
 		"the token is unknown or revoked: create one with `daybook tokens create`")
+	// ErrType: the token may not enqueue jobs of that type, and not give one another payload either.
+	ErrType = failure.New(failure.TypeNotAllowed, "the token may not enqueue this type")
 	// ErrNotFound: there is no token with that id; `daybook tokens list` shows those there are.
 	ErrNotFound = store.ErrTokenNotFound
 )
@@ -95,8 +97,26 @@ func OperateTypes() []string { return []string{"cleanup", "db_function"} }
 // Allows reports whether the token has a scope.
 func (t *Token) Allows(s Scope) bool { return slices.Contains(t.Scopes, s) }
 
-// AllowsType reports whether the token may enqueue jobs of a type, which has one of these names.
-func (t *Token) AllowsType(names ...string) bool {
+// CheckType refuses (ErrType) a type whose jobs the token may not enqueue. A type that has several
+// names is allowed, or refused, under each of them: nameOf returns the one by which it is registered;
+// nil: types have one name.
+func (t *Token) CheckType(jobType string, nameOf func(jobType string) string) error {
+	names := []string{jobType}
+	if nameOf != nil {
+		names = append(names, nameOf(jobType))
+	}
+	switch {
+	case t.allowsType(names):
+		return nil
+	case len(t.Types) > 0:
+		return fmt.Errorf("%w: jobs of the type %s, only %s: create a token with `daybook tokens create --types`", ErrType,
+			jobType, strings.Join(t.Types, ", "))
+	}
+	return fmt.Errorf("%w: jobs of the type %s want a token with the scope operate, or one whose --types name it",
+		ErrType, jobType)
+}
+
+func (t *Token) allowsType(names []string) bool {
 	among := func(types []string) bool {
 		return slices.ContainsFunc(names, func(name string) bool { return slices.Contains(types, name) })
 	}

@@ -249,7 +249,7 @@ const hangsAfter = 5 * time.Minute
 // filled says which of the jobs that fill a cap or a limit has been at work longest, and what to do
 // when it hangs.
 func (p *probe) filled(f Finding, h diagnosis.Holder, known bool) Finding {
-	if !known {
+	if !known || p.Alone && h.OrgID != p.OrgID { // others' jobs may fill the limit of a queue
 		return f
 	}
 	held := Finding{Kind: f.Kind, Example: h.ID, ExampleOrg: h.OrgID}

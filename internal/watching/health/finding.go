@@ -142,13 +142,7 @@ func (f Finding) covers(kind string) bool {
 
 // stops reports whether the finding keeps all jobs of its kind from being worked.
 func (f Finding) stops() bool {
-	switch f.Code {
-	case SplitBrain, DatabaseUnavailable, SchemaOld, SchemaNew, SchemaDifferent, SchemaIncomplete, StandbyMissing,
-		TableLocked, TemporalUnavailable, WorkflowNotStarted, WorkflowEnded, WorkflowPaused, NoWorker, TurnsFailing:
-		return f.Severity == Critical || f.stalled
-	default:
-		return f.stalled
-	}
+	return f.stalled || stopping[f.Code] != "" && f.Severity == Critical
 }
 
 // sortFindings puts the worst first; of those that are as bad, what explains the others first, then

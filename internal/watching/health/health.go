@@ -40,6 +40,9 @@ type Options struct {
 	TemporalAddress, Namespace string
 	// OrgID limits what is said of jobs to an organization; empty: all of them.
 	OrgID string
+	// Alone says that the readers may know of OrgID and of no other organization, and operate nothing:
+	// of what the whole installation has the report says only that it stops the work.
+	Alone bool
 	// Workflows are the workflows to ask for; nil: those that the documentation starts (Documented).
 	Workflows []Workflow
 	// Timeout is how long one question may take; 0: DefaultTimeout. A check asks more than one
@@ -253,6 +256,9 @@ func (p *probe) later() time.Time {
 
 // report sums up.
 func (p *probe) report() Report {
+	if p.Alone {
+		p.alone()
+	}
 	p.oneCause()
 	p.fillLanes()
 	r := Report{
@@ -265,6 +271,16 @@ func (p *probe) report() Report {
 		r.Findings = []Finding{}
 	}
 	return r
+}
+
+// kinds are the kinds that the report is about.
+func (p *probe) kinds() (names []string) {
+	for _, q := range store.Queues() {
+		if !p.Alone || q.Organizations() {
+			names = append(names, q.Name)
+		}
+	}
+	return names
 }
 
 // kinds are the names of all kinds, in the order in which operations show them.

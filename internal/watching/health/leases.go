@@ -18,13 +18,13 @@ const staleGrace = 20 * time.Second
 
 // stale looks for leases that expired and that no worker reclaims.
 func (p *probe) stale(ctx context.Context, tx pgx.Tx, kind string) ([]Finding, error) {
-	s, err := diagnosis.StaleLeases(ctx, tx, kind, staleGrace)
+	s, err := diagnosis.StaleLeases(ctx, tx, kind, p.OrgID, staleGrace)
 	if err != nil || s.Count == 0 {
 		return nil, err
 	}
 	f := Finding{
 		Code: StaleLeases, Severity: Warning, Kind: kind, Count: s.Count, AtLeast: s.Count >= diagnosis.Most,
-		Since: store.TimeOrNil(s.Since),
+		OrgID: p.OrgID, Since: store.TimeOrNil(s.Since),
 	}
 	by := "Workers ended"
 	if s.Worker != "" {

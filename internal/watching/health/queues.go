@@ -91,7 +91,7 @@ func (p *probe) heldSequences(ctx context.Context, tx pgx.Tx) ([]Finding, error)
 	}
 	if len(held) > 0 && held[0].All > int64(len(held)) {
 		more := held[0].All - int64(len(held))
-		f := Finding{Code: SequenceHeld, Severity: Warning, Kind: "jobs", Count: more}
+		f := Finding{Code: SequenceHeld, Severity: Warning, Kind: "jobs", OrgID: p.OrgID, Count: more}
 		f.Says = fmt.Sprintf("%s more held up by dead letters.",
 			map[bool]string{true: "1 sequence is", false: phrase.Count(more) + " sequences are"}[more == 1])
 		f.Todo = "List the dead letters: `daybook jobs list --state failed`."

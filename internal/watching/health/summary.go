@@ -13,7 +13,7 @@ import (
 func (p *probe) summary(r Report) string {
 	var stopped []Finding
 	for _, f := range r.Findings {
-		if f.stops() && slices.ContainsFunc(kinds(),
+		if f.stops() && slices.ContainsFunc(p.kinds(),
 			func(kind string) bool { return f.covers(kind) && !stops(stopped, kind) }) {
 			stopped = append(stopped, f)
 		}
@@ -39,7 +39,7 @@ func stops(stopped []Finding, kind string) bool {
 
 // goesOn are the kinds that nothing stops, of those that are used.
 func (p *probe) goesOn(stopped []Finding) []string {
-	return slices.DeleteFunc(kinds(), func(kind string) bool { return !p.used[kind] || stops(stopped, kind) })
+	return slices.DeleteFunc(p.kinds(), func(kind string) bool { return !p.used[kind] || stops(stopped, kind) })
 }
 
 func isAre(n int) string {
@@ -59,7 +59,7 @@ func (p *probe) working() string {
 	}
 	var b strings.Builder
 	// A figure that could not be had may hide what waits.
-	unknown := slices.DeleteFunc(kinds(), func(kind string) bool { return p.known[kind] })
+	unknown := slices.DeleteFunc(p.kinds(), func(kind string) bool { return p.known[kind] })
 	idle := p.completed == 0 && !p.completedMore && p.oldest > warnAfter
 	lead := "Work gets done: "
 	switch {
@@ -137,6 +137,9 @@ func (p *probe) notDone() string {
 
 // whyUnknown is why what waits is not known.
 func (p *probe) whyUnknown() string {
+	if p.Alone {
+		return "the database does not say"
+	}
 	for _, c := range p.checked {
 		if c.Error != "" && (c.Name == checkDue || c.Name == checkSchema) {
 			return clip(c.Error, 200)

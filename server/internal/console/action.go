@@ -96,6 +96,9 @@ func (c *console) action(pattern string, scope tokens.Scope, name string, do fun
 		} else {
 			err = unreadableForm(err)
 		}
+		if org := r.Token.OrgID; org != nil {
+			d.Org = *org // whatever organization it named: nothing is written into the log of another one
+		}
 		taken.About(d.Org, d.Subject, d.Details)
 		if noted := taken.End(ctx, c.Pool, err); noted != nil {
 			c.log.ErrorContext(ctx, "an action is not in the log of actions", "action", name, "token", r.Token.ID, "error",

@@ -56,22 +56,6 @@ func TestActionsPage(t *testing.T) {
 	require.NotContains(t, body, "&lt;b&gt;")
 }
 
-// TestActionsOfTheConsoleAreRecorded presses buttons: what is done is in the log with the token,
-// and so is what is refused.
-func TestActionsOfTheConsoleAreRecorded(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	s.signIn("", tokens.ScopeRead, tokens.ScopeOperate)
-	status, body := s.post("/console/jobs/nothing/cancel", url.Values{})
-	require.Equal(t, http.StatusNotFound, status, body)
-	list, err := actions.List(t.Context(), s.Pool, actions.Filter{Via: actions.Console})
-	require.NoError(t, err)
-	require.Len(t, list, 1)
-	require.Equal(t, actions.Refused, list[0].Outcome)
-	require.Equal(t, "JOB_NOT_FOUND", list[0].Code)
-	require.Equal(t, "test", list[0].Actor)
-}
-
 // TestAnActionOnAJobIsOfTheJobsOrganization: whose token asked for it makes no difference to who
 // sees it.
 func TestAnActionOnAJobIsOfTheJobsOrganization(t *testing.T) {

@@ -52,6 +52,9 @@ type Options struct {
 	// CheckPayload checks a payload against the schema of its type before a job is edited; nil: the
 	// worker alone does.
 	CheckPayload func(jobType string, payload json.RawMessage) error
+	// TypeName returns the name by which a job's type is registered, for one that has others as well;
+	// nil: types have one name.
+	TypeName func(jobType string) string
 	// Log is told of what fails; nil: slog.Default.
 	Log *slog.Logger
 	// Version is the program's; empty: "dev".

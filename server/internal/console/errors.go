@@ -15,6 +15,7 @@ var (
 	errScope     = failure.New(failure.Forbidden, "the token that you signed in with lacks a scope")
 	errOtherSite = failure.New(failure.Forbidden,
 		"the browser does not say that a page of this console sent the form, so nothing was done")
+	errTooMany   = failure.New(failure.RateLimited, "the token that you signed in with has no more requests this minute")
 	errThrottled = failure.New(failure.RateLimited, "too many attempts to sign in came from this address")
 	// errNoTemporal: the console was started without a connection to Temporal.
 	errNoTemporal = failure.New(failure.TemporalUnavailable,

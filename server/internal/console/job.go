@@ -109,7 +109,7 @@ func (c *console) jobView(ctx context.Context, r *request, prepare func(*listing
 			"Timeline": line, "Pager": older,
 			"Payload": redact.JSON(d.Type, d.Payload, secrets...), "Result": redact.JSON(d.Type, d.Result, secrets...),
 			"Progress": redact.JSON(d.Type, d.Progress, secrets...),
-			"Edits":    editsShown(&d.Job, secrets), "Editable": editable(&d.Job),
+			"Edits":    editsShown(&d.Job, secrets), "Editable": editable(&d.Job) && r.Token.CheckType(d.Type, c.TypeName) == nil,
 			"Choices": jobChoices(&d.Job), "Priority": answers.Priority(d.Priority),
 		},
 	}, nil

@@ -134,13 +134,17 @@ func (f *payloadForm) field(name string) *payloadField {
 	return f.add(name, "")
 }
 
-// jobToEdit reads the job that a form is about.
+// jobToEdit reads the job that a form is about. A token that may not enqueue its type may not say
+// what it is to do either.
 func (c *console) jobToEdit(ctx context.Context, r *request) (*payloadForm, error) {
 	org, err := r.reach("")
 	if err != nil {
 		return nil, err
 	}
 	job, err := c.Listing.JobToEdit(ctx, org, r.PathValue("id"))
+	if err == nil {
+		err = r.Token.CheckType(job.Type, c.TypeName)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -118,7 +119,9 @@ func (c *console) patchEdit(r *request, f *patchForm) listing.BulkEdit {
 	f.Patch = r.PostFormValue("patch")
 	return listing.BulkEdit{
 		Patch: json.RawMessage(f.Patch), By: r.Token.Name,
-		Check: func(jobType string, raw json.RawMessage) error { return c.checkPayload("any", jobType, raw) },
+		Check: func(jobType string, raw json.RawMessage) error {
+			return cmp.Or(r.Token.CheckType(jobType, c.TypeName), c.checkPayload("any", jobType, raw))
+		},
 	}
 }
 

@@ -289,19 +289,6 @@ func TestForeignJobsDoNotExist(t *testing.T) {
 	assert.NotContains(t, s.see("/console/jobs?idempotencyKey=theirs"), id)
 }
 
-func TestReadersChangeNothing(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	id := s.enqueue(store.NewJob{OrgID: "acme", Type: "mail"})
-	s.signIn("", tokens.ScopeRead)
-	for _, path := range []string{"/retry", "/cancel"} {
-		status, body := s.post("/console/jobs/"+id+path, url.Values{"mode": {"now"}})
-		assert.Equal(t, http.StatusForbidden, status, path)
-		assert.Contains(t, body, "FORBIDDEN", path)
-	}
-	assert.Equal(t, models.JobPending, s.state(id))
-}
-
 func TestHostileFieldsOfJobsAreText(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

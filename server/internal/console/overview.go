@@ -130,9 +130,7 @@ func (c *console) readHealth(ctx context.Context, r *request, org string, d *ove
 	answer, _, d.Known = c.health.get(waiting, org, c.now, func(ctx context.Context) checked { return c.check(ctx, org) })
 	d.Health = answer.Report
 	for _, f := range d.Health.Findings {
-		if org == "" || concerns(f, org) {
-			d.Findings = append(d.Findings, newFindingLine(r, f))
-		}
+		d.Findings = append(d.Findings, newFindingLine(r, f))
 	}
 	if !answer.gauges.SampledAt.IsZero() {
 		return answer.gauges, nil
@@ -145,7 +143,7 @@ func (c *console) check(ctx context.Context, org string) checked {
 	var gauges figures.Gauges
 	o := health.Options{
 		Pool: c.Pool, Temporal: c.Temporal, TemporalError: c.TemporalError, TemporalAddress: c.TemporalAddress, OrgID: org,
-		Timeout: healthTimeout,
+		Alone: org != "", Timeout: healthTimeout,
 	}
 	r, err := health.CheckAndRead(ctx, o, func(ctx context.Context, tx pgx.Tx, r health.Report) (err error) {
 		if org != "" {
@@ -159,16 +157,4 @@ func (c *console) check(ctx context.Context, org string) checked {
 		figures.Aged(gauges.Kinds, r.At)
 	}
 	return checked{r, gauges}
-}
-
-// concerns reports whether a finding is for those who see one organization: what is said of it, and
-// what keeps everything from being worked.
-func concerns(f health.Finding, org string) bool {
-	switch f.Code {
-	case health.OldSnapshot, health.AutovacuumBehind, health.ClockSkew, health.NoToken, health.RoleLacksRights,
-		health.ScheduleClocks, health.SearchPathOpen, health.SourceMissing:
-		return false
-	default:
-		return f.OrgID == "" && f.ExampleOrg == "" || f.OrgID == org || f.ExampleOrg == org
-	}
 }

@@ -33,7 +33,9 @@ func newFindingLine(r *request, f health.Finding) findingLine {
 		line.Look = listAddress(r, f.Kind, f.Type, f.ErrorCode, models.JobPending)
 	case health.StaleLeases, health.NoWorker, health.WorkflowPaused, health.WorkflowEnded, health.WorkflowNotStarted,
 		health.TurnsFailing:
-		line.Look = r.link("workers")
+		if r.Token.OrgID == nil { // the page is about all organizations
+			line.Look = r.link("workers")
+		}
 	case health.OrganizationPaused, health.CapReached, health.SourceMissing, health.TypePaused:
 		line.Look = r.link("organizations")
 	case health.ScheduleClocks:

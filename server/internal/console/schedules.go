@@ -72,6 +72,8 @@ func (c *console) scheduleList(ctx context.Context, r *request) (*view, error) {
 	switch {
 	case errors.Is(err, errNoTemporal):
 		data["Missing"] = true
+	case err != nil && r.Token.OrgID != nil: // it is not told where Temporal is
+		data["Down"] = errTemporalDown.Error()
 	case err != nil:
 		data["Down"] = err.Error()
 	}

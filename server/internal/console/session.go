@@ -12,6 +12,7 @@ import (
 
 	"github.com/daybook-dev/daybook/internal/store/tokens"
 	"github.com/daybook-dev/daybook/server/internal/clientaddress"
+	"github.com/daybook-dev/daybook/server/internal/entry"
 )
 
 const (
@@ -61,6 +62,9 @@ func (c *console) checkToken(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	c.attempts.succeeded(from)
+	if !c.counted(w, &request{Request: r}, &token) {
+		return
+	}
 	if !token.Allows(tokens.ScopeRead) {
 		c.signIn(w, r, http.StatusForbidden, "This token lacks the scope read, which the console needs.")
 		return
@@ -113,6 +117,17 @@ func setCookie(w http.ResponseWriter, r *http.Request, name, value string, lasts
 	})
 }
 
+// counted counts a request of the token for its rate, and answers one too many.
+func (c *console) counted(w http.ResponseWriter, r *request, token *tokens.Token) bool {
+	wait := entry.Note(r.Context(), token)
+	if wait <= 0 {
+		return true
+	}
+	w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
+	c.fail(w, r, errTooMany)
+	return false
+}
+
 // signedIn returns the request with its token, or answers: with the page to sign in, or with what
 // the token lacks.
 func (c *console) signedIn(w http.ResponseWriter, raw *http.Request, scope tokens.Scope) (*request, bool) {
@@ -131,6 +146,8 @@ func (c *console) signedIn(w http.ResponseWriter, raw *http.Request, scope token
 		return nil, false
 	case err != nil:
 		c.fail(w, r, err)
+		return nil, false
+	case !c.counted(w, r, &r.Token):
 		return nil, false
 	case !r.Token.Allows(scope):
 		c.fail(w, r, fmt.Errorf("%w: this needs %q", errScope, scope))

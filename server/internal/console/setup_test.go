@@ -60,15 +60,29 @@ func newSiteWith(t *testing.T, change func(*console.Options)) *site {
 // token makes a token for an organization, or for all when org is empty, and returns its secret.
 func (s *site) token(org string, scopes ...tokens.Scope) string {
 	s.t.Helper()
-	_, secret, err := tokens.Create(s.t.Context(), s.Pool, tokens.NewToken{OrgID: org, Name: "test", Scopes: scopes})
-	require.NoError(s.t, err)
+	_, secret := s.limited(org, tokens.Limits{}, scopes...)
 	return secret
+}
+
+// limited is token with limits; it returns the token as well.
+func (s *site) limited(org string, limits tokens.Limits, scopes ...tokens.Scope) (token tokens.Token, secret string) {
+	s.t.Helper()
+	token, secret, err := tokens.Create(s.t.Context(), s.Pool,
+		tokens.NewToken{OrgID: org, Name: "test", Scopes: scopes, Limits: limits})
+	require.NoError(s.t, err)
+	return token, secret
 }
 
 // signIn signs in with a new token.
 func (s *site) signIn(org string, scopes ...tokens.Scope) {
 	s.t.Helper()
-	status, body := s.post("/console/sign-in", url.Values{"token": {s.token(org, scopes...)}})
+	s.signInWith(s.token(org, scopes...))
+}
+
+// signInWith signs in with a token's secret.
+func (s *site) signInWith(secret string) {
+	s.t.Helper()
+	status, body := s.post("/console/sign-in", url.Values{"token": {secret}})
 	require.Equal(s.t, http.StatusOK, status, body)
 }
 

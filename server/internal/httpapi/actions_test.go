@@ -60,44 +60,50 @@ func TestActionsOfTheAPI(t *testing.T) {
 	assert.NotContains(t, string(a.body), `"outcome"`, "another organization's token sees none of it")
 }
 
+// operateBodies are what each request is sent with that wants the scope operate or decrypt; "-": it is
+// not in the log of actions.
+var operateBodies = map[string]string{
+	"/api/jobs/{id}/retry":                        `{"mode":"now"}`,
+	"/api/jobs/{id}/cancel":                       "",
+	"/api/jobs/{id}/edit":                         `{"payload":{"url":"https://example.com"}}`,
+	"/api/jobs/{id}/decrypt":                      "",
+	"/api/jobs/edit":                              `{"all":true,"patch":[{"op":"add","path":"/a","value":1}]}`,
+	"/api/jobs/retry":                             `{"all":true,"mode":"now"}`,
+	"/api/jobs/cancel":                            `{"all":true}`,
+	"/api/accounting/jobs/{documentId}/retry":     "",
+	"/api/accounting/jobs/{documentId}/cancel":    "",
+	"/api/jobs/run":                               "-", // it does what a worker does, once a minute
+	"/api/queues/{name}":                          `{}`,
+	"/api/limits/{type}":                          `{"by":"payload.a","parallel":2}`,
+	"/api/limits/queue/{name}":                    `{"by":"payload.a","parallel":2}`,
+	"/api/queues/{name}/pause":                    "",
+	"/api/queues/{name}/resume":                   "",
+	"/api/queues/{name}/release":                  "",
+	"/api/accounting/jobs/{documentId}/elsewhere": `{"post":"full"}`,
+	"/api/imports/{importId}/undo":                "",
+	"/api/rates":                                  `{"rates":[{"currency":"USD","validOn":"2026-03-31","rate":"1"}]}`,
+	"/api/exchange":                               `{"until":"2026-03-31"}`,
+	"/api/journals":                               `{"date":"2026-03-31","reason":"r","entries":[{"account":"1","amountMinor":1},{"account":"2","amountMinor":-1}],"currency":"EUR"}`,
+	"/api/journals/{documentId}":                  "",
+	"/api/open-items/match":                       `{}`,
+	"/api/open-items/reconcile":                   `{"documents":["a","b"]}`,
+	"/api/open-items/unreconcile":                 `{"group":1}`,
+	"/api/years/{year}/close":                     `{"undo":true}`,
+}
+
 // TestEveryOperationThatChangesIsInTheLog sends each request that wants the scope operate and may
-// change something: one that is added without an action, or without a row below, fails here.
+// change something, or the scope decrypt: one that is added without an action, or without a row below,
+// fails here. What is refused names what it was about as well.
 func TestEveryOperationThatChangesIsInTheLog(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	bodies := map[string]string{
-		"/api/jobs/{id}/retry":                        `{"mode":"now"}`,
-		"/api/jobs/{id}/cancel":                       "",
-		"/api/jobs/{id}/edit":                         `{"payload":{"url":"https://example.com"}}`,
-		"/api/jobs/edit":                              `{"all":true,"patch":[{"op":"add","path":"/a","value":1}]}`,
-		"/api/jobs/retry":                             `{"all":true,"mode":"now"}`,
-		"/api/jobs/cancel":                            `{"all":true}`,
-		"/api/accounting/jobs/{documentId}/retry":     "",
-		"/api/accounting/jobs/{documentId}/cancel":    "",
-		"/api/jobs/run":                               "-", // it does what a worker does, once a minute
-		"/api/queues/{name}":                          `{}`,
-		"/api/limits/{type}":                          `{"by":"payload.a","parallel":2}`,
-		"/api/limits/queue/{name}":                    `{"by":"payload.a","parallel":2}`,
-		"/api/queues/{name}/pause":                    "",
-		"/api/queues/{name}/resume":                   "",
-		"/api/queues/{name}/release":                  "",
-		"/api/accounting/jobs/{documentId}/elsewhere": `{"post":"full"}`,
-		"/api/imports/{importId}/undo":                "",
-		"/api/rates":                                  `{"rates":[{"currency":"USD","validOn":"2026-03-31","rate":"1"}]}`,
-		"/api/exchange":                               `{"until":"2026-03-31"}`,
-		"/api/journals":                               `{"date":"2026-03-31","reason":"r","entries":[{"account":"1","amountMinor":1},{"account":"2","amountMinor":-1}],"currency":"EUR"}`,
-		"/api/journals/{documentId}":                  "",
-		"/api/open-items/match":                       `{}`,
-		"/api/open-items/reconcile":                   `{"documents":["a","b"]}`,
-		"/api/open-items/unreconcile":                 `{"group":1}`,
-		"/api/years/{year}/close":                     `{"undo":true}`,
-	}
 	for _, r := range b.spec.routes {
 		security, _ := json.Marshal(r.operation["security"])
-		if r.method == http.MethodGet || !strings.Contains(string(security), string(tokens.ScopeOperate)) {
+		if r.method == http.MethodGet || !strings.Contains(string(security), string(tokens.ScopeOperate)) &&
+			!strings.Contains(string(security), string(tokens.ScopeDecrypt)) {
 			continue
 		}
-		text, known := bodies[r.path]
+		text, known := operateBodies[r.path]
 		require.True(t, known, "%s %s is new: say here how it is sent", r.method, r.path)
 		if text == "-" {
 			continue
@@ -108,7 +114,7 @@ func TestEveryOperationThatChangesIsInTheLog(t *testing.T) {
 		if text != "" && r.method != http.MethodDelete {
 			body = text
 		}
-		token, org := b.token("acme", tokens.ScopeOperate), "acme"
+		token, org := b.token("acme", tokens.ScopeOperate, tokens.ScopeDecrypt), "acme"
 		if strings.HasPrefix(r.path, "/api/queues/") || strings.HasPrefix(r.path, "/api/limits/") {
 			token, org = b.everything, "" // they are of all organizations
 		}
@@ -122,6 +128,18 @@ func TestEveryOperationThatChangesIsInTheLog(t *testing.T) {
 		require.Len(t, after, len(before)+1, "%s %s: %d %s", r.method, r.path, a.status, a.body)
 		if org != "" {
 			assert.Equal(t, org, *after[0].OrgID, r.path)
+		}
+		if !strings.Contains(r.path, "{id}") {
+			continue
+		}
+		a = b.send(token, r.method, strings.ReplaceAll(r.path, "{id}", "missing"), body)
+		require.Equal(t, http.StatusNotFound, a.status, r.path)
+		last, err := actions.List(t.Context(), b.Pool, actions.Filter{Limit: 1})
+		require.NoError(t, err)
+		assert.Equal(t, actions.Refused, last[0].Outcome, r.path)
+		assert.Equal(t, "missing", last[0].Subject, r.path)
+		if assert.NotNil(t, last[0].OrgID, r.path) {
+			assert.Equal(t, "acme", *last[0].OrgID, r.path)
 		}
 	}
 }

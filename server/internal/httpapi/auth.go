@@ -9,6 +9,7 @@ import (
 
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/tokens"
+	"github.com/daybook-dev/daybook/server/internal/entry"
 )
 
 type principalKey struct{}
@@ -34,7 +35,6 @@ func (s *server) authenticate(ctx huma.Context, next func(huma.Context)) {
 		s.refuse(ctx, err)
 		return
 	}
-	note(ctx.Context()).token = p.ID
 	next(huma.WithValue(ctx, principalKey{}, p))
 }
 
@@ -47,12 +47,12 @@ func (s *server) authorize(ctx context.Context, header string, scope tokens.Scop
 	if err != nil {
 		return nil, err
 	}
+	// What the token may not do counts as well: it costs the same to find out.
+	if wait := entry.Note(ctx, &token); wait > 0 {
+		return nil, tooMany(wait, "the token", token.RequestsPerMinute, "requests")
+	}
 	if !token.Allows(scope) {
 		return nil, fmt.Errorf("%w: this one has not %q", errScope, scope)
-	}
-	if err := s.limits.request(&token); err != nil {
-		note(ctx).token = token.ID
-		return nil, err
 	}
 	return &principal{token}, nil
 }
@@ -66,23 +66,9 @@ func (s *server) mayEnqueue(ctx context.Context, jobType string) error {
 	return s.limits.job(&caller(ctx).Token)
 }
 
-// allowsType refuses a type that the token does not allow. A type that has several names is
-// allowed, or refused, under each of them.
+// allowsType refuses a type that the token does not allow.
 func (s *server) allowsType(ctx context.Context, jobType string) error {
-	token := &caller(ctx).Token
-	names := []string{jobType}
-	if s.TypeName != nil {
-		names = append(names, s.TypeName(jobType))
-	}
-	switch {
-	case token.AllowsType(names...):
-		return nil
-	case len(token.Types) > 0:
-		return fmt.Errorf("%w: jobs of the type %s, only %s: create a token with `daybook tokens create --types`", errType,
-			jobType, strings.Join(token.Types, ", "))
-	}
-	return fmt.Errorf("%w: jobs of the type %s want a token with the scope operate, or one whose --types name it",
-		errType, jobType)
+	return caller(ctx).CheckType(jobType, s.TypeName)
 }
 
 // reach returns the organization that a request is about: the one that it names, or that of the

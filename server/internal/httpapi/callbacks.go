@@ -7,8 +7,8 @@ import (
 	"io"
 	"net/http"
 	"reflect"
+	"regexp"
 	"strconv"
-	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -19,13 +19,12 @@ import (
 // callbackPath is followed by the token of a callback, which the log does not name.
 const callbackPath = "/api/callbacks/"
 
+// secretInPath is what may be the token of a callback: the path may be misspelt, and have the prefix of
+// a proxy.
+var secretInPath = regexp.MustCompile(`(?is)(callbacks/+).+`)
+
 // loggedPath is the path of a request without what is secret in it.
-func loggedPath(path string) string {
-	if strings.HasPrefix(path, callbackPath) {
-		return callbackPath + "…"
-	}
-	return path
-}
+func loggedPath(path string) string { return secretInPath.ReplaceAllString(path, "${1}…") }
 
 // callbacks adds the address at which other systems answer jobs. It needs no other token than the
 // callback's: 256 random bits, of which the database knows the hash.

@@ -50,7 +50,10 @@ func (a *addressLimits) callback() error {
 		return tooMany(time.Duration(missing*float64(time.Minute)/wrongPerMinute), "this address", wrongPerMinute,
 			"callbacks with a wrong token")
 	}
-	return taken(a.callbacks, "this address", callbacksPerMinute, "callbacks")
+	if wait := taken(a.callbacks); wait > 0 {
+		return tooMany(wait, "this address", callbacksPerMinute, "callbacks")
+	}
+	return nil
 }
 
 // refused counts a callback whose token was wrong.

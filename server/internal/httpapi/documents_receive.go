@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"reflect"
 
@@ -22,8 +23,13 @@ import (
 	"github.com/daybook-dev/daybook/queue"
 )
 
-// maxReceivedBytes is how long an electronic invoice may be.
-const maxReceivedBytes = 8 << 20
+const (
+	// maxReceivedBytes is how long an electronic invoice may be.
+	maxReceivedBytes = 8 << 20
+	// receivedAtOnce is how many a server reads side by side: one takes up to some hundred megabytes
+	// while it is read. Further ones wait.
+	receivedAtOnce = 2
+)
 
 // received adds electronic invoices that come one by one.
 func (s *server) received() {
@@ -67,7 +73,7 @@ func (s *server) receiveDocument(ctx context.Context, in *receiveDocumentInput) 
 	if err := s.limits.job(&caller(ctx).Token); err != nil {
 		return nil, err
 	}
-	d, text, err := readReceived(org, in)
+	d, text, err := s.readReceived(ctx, org, in)
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +142,13 @@ func putReceived(ctx context.Context, tx pgx.Tx, in *receiveDocumentInput, d led
 }
 
 // readReceived reads the document that a body states, with the text of its content.
-func readReceived(org string, in *receiveDocumentInput) (*models.Document, string, error) {
+func (s *server) readReceived(ctx context.Context, org string, in *receiveDocumentInput) (*models.Document, string, error) {
+	select {
+	case s.receiving <- struct{}{}:
+		defer func() { <-s.receiving }()
+	case <-ctx.Done():
+		return nil, "", fmt.Errorf("%w: as many electronic invoices as are read at a time are being read", errTooMany)
+	}
 	convert := importer.UBL
 	switch in.Format {
 	case "cii":

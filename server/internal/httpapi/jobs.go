@@ -188,6 +188,7 @@ func (s *server) getJob(ctx context.Context, in *getJobInput) (*jobOutput, error
 }
 
 func (s *server) decryptJob(ctx context.Context, in *getJobInput) (*jobOutput, error) {
+	actions.About(ctx, answers.Text(caller(ctx).OrgID), in.ID, nil)
 	return s.showJob(ctx, in, func(d *listing.JobDetail) error {
 		actions.About(ctx, d.OrgID, d.ID, nil)
 		return answers.Decrypt(ctx, s.Encryption, d)

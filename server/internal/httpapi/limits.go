@@ -55,12 +55,13 @@ func (l *limits) token(t *tokens.Token) *tokenLimits {
 	return known
 }
 
-// request counts a request of the token, or returns the problem of one too many.
-func (l *limits) request(t *tokens.Token) error {
+// request counts a request of the token. Of one too many it returns after what time there will be
+// room.
+func (l *limits) request(t *tokens.Token) time.Duration {
 	if t.RequestsPerMinute == 0 {
-		return nil
+		return 0
 	}
-	return taken(l.token(t).requests, "the token", t.RequestsPerMinute, "requests")
+	return taken(l.token(t).requests)
 }
 
 // job counts a job that the token enqueues, or returns the problem of one too many.
@@ -68,19 +69,20 @@ func (l *limits) job(t *tokens.Token) error {
 	if t.JobsPerMinute == 0 {
 		return nil
 	}
-	return taken(l.token(t).jobs, "the token", t.JobsPerMinute, "enqueued jobs")
+	if wait := taken(l.token(t).jobs); wait > 0 {
+		return tooMany(wait, "the token", t.JobsPerMinute, "enqueued jobs")
+	}
+	return nil
 }
 
-// taken takes one from a limiter. When none is left it returns the problem that says when there
-// will be one.
-func taken(l *rate.Limiter, whose string, perMinute int, what string) error {
+// taken takes one from a limiter. When none is left it returns after what time there will be one.
+func taken(l *rate.Limiter) time.Duration {
 	r := l.Reserve()
 	wait := r.Delay()
-	if wait <= 0 {
-		return nil
+	if wait > 0 {
+		r.Cancel()
 	}
-	r.Cancel()
-	return tooMany(wait, whose, perMinute, what)
+	return wait
 }
 
 // tooMany is the problem of one too many, for which there is room after the wait.

@@ -2,8 +2,10 @@ package httpapi_test
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -96,6 +98,16 @@ func TestRequestsBeyondTheRate(t *testing.T) {
 		assert.NotEqual(t, http.StatusTooManyRequests, first.status, name)
 		tooMany(t, b.send(token, r.method, r.address(), nil))
 		assert.NotEqual(t, http.StatusTooManyRequests, b.send(b.everything, r.method, r.address(), nil).status, name)
+
+		var scopes []tokens.Scope // all but the one that it needs
+		for _, s := range tokens.Scopes() {
+			if security, _ := json.Marshal(r.operation["security"]); !strings.Contains(string(security), `"`+string(s)+`"`) {
+				scopes = append(scopes, s)
+			}
+		}
+		token = b.limited("", tokens.Limits{RequestsPerMinute: 1}, scopes...)
+		assert.Equal(t, http.StatusForbidden, b.send(token, r.method, r.address(), nil).status, name)
+		tooMany(t, b.send(token, r.method, r.address(), nil))
 	}
 }
 

@@ -16,13 +16,15 @@ import (
 
 	"github.com/daybook-dev/daybook/failure"
 	"github.com/daybook-dev/daybook/internal/telemetry/span"
+	"github.com/daybook-dev/daybook/server/internal/entry"
 )
 
 // noted is what the log says of a request, gathered while it is answered. Bodies, queries and
 // headers are never in it.
 type noted struct {
-	id, token, code, trace string
-	cause                  error
+	id, code, trace string
+	cause           error
+	entry.Entry
 }
 
 type notedKey struct{}
@@ -76,12 +78,12 @@ func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 func (s *server) watch(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		begun := time.Now()
-		n := &noted{id: requestID(r)}
+		n := &noted{id: requestID(r), Entry: entry.Entry{Count: s.limits.request}}
 		a := &answer{ResponseWriter: w}
 		a.Header().Set("X-Request-Id", n.id)
 		a.Header().Set("Cache-Control", "no-store")
 		a.Header().Set("X-Content-Type-Options", "nosniff")
-		ctx, answering := span.Start(span.Inherit(context.WithValue(r.Context(), notedKey{}, n),
+		ctx, answering := span.Start(span.Inherit(entry.With(context.WithValue(r.Context(), notedKey{}, n), &n.Entry),
 			r.Header.Get("Traceparent")), span.Span{
 			Name: r.Method, Kind: span.Server,
 			Attrs: []span.Attr{
@@ -143,8 +145,8 @@ func (s *server) logRequest(r *http.Request, a *answer, n *noted, took time.Dura
 		slog.Int("status", a.status), slog.Float64("milliseconds", float64(took.Microseconds())/1000),
 		slog.String("remote", r.RemoteAddr),
 	}
-	if n.token != "" {
-		attrs = append(attrs, slog.String("token", n.token))
+	if n.Token != "" {
+		attrs = append(attrs, slog.String("token", n.Token))
 	}
 	if n.code != "" {
 		attrs = append(attrs, slog.String("code", n.code))

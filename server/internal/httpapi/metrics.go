@@ -24,7 +24,6 @@ func (s *server) metrics(mux *http.ServeMux) {
 			writeProblem(w, note(r.Context()), problemOf(err))
 			return
 		}
-		note(r.Context()).token = p.ID
 		s.Metrics.ServeHTTP(w, r)
 	})
 }

@@ -22,7 +22,6 @@ var (
 	errNoRoute     = failure.New(failure.NotFound,
 		"there is nothing under this address; /openapi.json lists what there is")
 	errTooMany    = failure.New(failure.RateLimited, "too many requests")
-	errType       = failure.New(failure.TypeNotAllowed, "the token may not enqueue this type")
 	errMethod     = failure.New(failure.MethodNotAllowed, "the address does not know this method")
 	errBadRequest = failure.New(failure.Invalid, "the request is invalid")
 )
@@ -157,7 +156,7 @@ func problemOfHuma(status int, message string, errs ...error) huma.StatusError {
 				p.Detail = detail.Message
 			}
 		} else if err != nil {
-			part.Message = err.Error()
+			part.Message = inWords(err.Error())
 		}
 		p.Errors = append(p.Errors, part)
 	}
@@ -190,10 +189,13 @@ func problemOfRequest(ctx huma.Context, status int, message string, errs ...erro
 }
 
 // inWords replaces huma's message for a parameter that is no time, which shows Go's layout of
-// times.
+// times, and the one of encoding/json for a number that is out of range, which repeats it.
 func inWords(message string) string {
-	if strings.HasPrefix(message, "invalid date/time for format ") {
+	switch {
+	case strings.HasPrefix(message, "invalid date/time for format "):
 		return "expected a time as RFC 3339, such as 2026-01-31T09:00:00Z"
+	case strings.Contains(message, "cannot unmarshal number "):
+		return "a number is out of range"
 	}
 	return message
 }

@@ -102,6 +102,8 @@ type server struct {
 	log    *slog.Logger
 	api    huma.API
 	limits limits
+	// receiving has as many places as electronic invoices are read side by side.
+	receiving chan struct{}
 	// trials check documents by the rules of their organizations.
 	trials ledger.Trials
 	// hosts are the servers of the pool's address: while two of them take writes, nothing is changed.
@@ -129,7 +131,10 @@ func OpenAPI(version string) ([]byte, error) {
 
 // newServer makes the API's operations.
 func newServer(o Options) (*server, *http.ServeMux) {
-	s := &server{Options: o, pool: o.Pool, log: cmp.Or(o.Log, slog.Default()), trials: ledger.NewTrials(), hosts: hosts.NewWatch(o.Pool)}
+	s := &server{
+		Options: o, pool: o.Pool, log: cmp.Or(o.Log, slog.Default()), trials: ledger.NewTrials(), hosts: hosts.NewWatch(o.Pool),
+		receiving: make(chan struct{}, receivedAtOnce),
+	}
 	s.hosts.Tell(s.log)
 	mux := http.NewServeMux()
 	s.api = humago.New(mux, s.config())

@@ -91,8 +91,27 @@ func TestTheLogHasNoSecrets(t *testing.T) {
 	b.send(b.everything, http.MethodPost, "/api/jobs/enqueue", `{"password":"geheim"`)
 	a := b.send(b.everything, http.MethodPost, "/api/jobs/enqueue", `{"orgId":"acme","type":"t","payload":"geheim"}`)
 	assert.NotContains(t, string(a.body), "geheim", "errors do not repeat what was sent")
+	for _, body := range []string{
+		`{"orgId":"acme","type":"t","payload":{"a":31415e9999}}`, `{"orgId":"acme","type":"t","payload":{},"priority":31415e9999}`,
+		`{"orgId":"acme","type":"t","payload":{},"minVersion":3141531415314153141531415}`,
+	} {
+		a = b.send(b.everything, http.MethodPost, "/api/jobs/enqueue", body)
+		assert.GreaterOrEqual(t, a.status, 400, body)
+		assert.NotContains(t, string(a.body), "31415", body)
+	}
 	b.send(b.everything+"x", http.MethodGet, "/api/jobs", nil)
+	for _, path := range []string{
+		"/api/callbacks/", "//api/callbacks/", "/api//callbacks/", "/./api/callbacks/", "/api/callbacks//", "/prefix/api/callbacks/",
+		"/API/callbacks/", "/api/Callbacks/",
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, b.url+path+"geheim", nil)
+		require.NoError(t, err)
+		response, err := b.client.Do(r)
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+	}
 	log := b.log.String()
+	assert.GreaterOrEqual(t, strings.Count(strings.ToLower(log), "callbacks/"), 8)
 	assert.Contains(t, log, "/api/jobs/enqueue")
 	assert.NotContains(t, log, "geheim")
 	assert.NotContains(t, log, strings.TrimPrefix(b.everything, "dbk_")[:20])

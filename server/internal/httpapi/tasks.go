@@ -69,7 +69,7 @@ func (s *server) enqueueTask(ctx context.Context, in *enqueueTaskInput) (*enqueu
 	// reason enqueue it.
 	name := "task:" + in.Body.Type
 	if t := caller(ctx).Token; len(t.Types) == 0 && !t.Allows(tokens.ScopeOperate) {
-		return nil, fmt.Errorf("%w: tasks want a token with the scope operate, or one whose --types name %s", errType, name)
+		return nil, fmt.Errorf("%w: tasks want a token with the scope operate, or one whose --types name %s", tokens.ErrType, name)
 	}
 	if err := s.mayEnqueue(ctx, name); err != nil {
 		return nil, err
