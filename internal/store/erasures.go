@@ -208,8 +208,8 @@ SELECT '', jsonb_build_object('webhook_deliveries', (SELECT count(*) FROM receip
            'console_sessions', (SELECT count(*) FROM sessions), 'api_tokens', (SELECT count(*) FROM tokens), 'bulk_operations', (SELECT count(*) FROM operations),
            'imports', (SELECT count(*) FROM imports), 'organizations', (SELECT count(*) FROM organizations))`
 
-// eraseActions replaces what actions of the organization, or that name the link, were about by the
-// erasure's mark.
+// eraseActions replaces what actions of the organization, or that name the link (actions.Link), were
+// about by the erasure's mark.
 const eraseActions = `
 WITH looked AS MATERIALIZED (
     SELECT x.id
@@ -217,7 +217,7 @@ WITH looked AS MATERIALIZED (
      WHERE x.id > coalesce(nullif(@behind, '')::bigint, 0) AND x.details -> 'erased' IS NULL AND (x.subject <> '' OR x.details <> '{}')
        AND CASE WHEN @kind = '' THEN x.org_id = @org
                 ELSE (x.org_id = @org OR x.org_id IS NULL)
-                     AND (EXISTS (SELECT FROM jsonb_each_text(x.details) AS v WHERE @kind || '=' || @link = ANY (string_to_array(btrim(v.value, '[]'), ',')))
+                     AND (x.details ->> 'link' IN (@kind || '=' || @link, '=' || @link)
                           OR @kind = 'document' AND x.subject IN (@org || ' ' || @link, @link) AND x.org_id = @org) END
      ORDER BY x.id
      LIMIT @batch

@@ -90,7 +90,7 @@ INSERT INTO daybook.attempt_log (job_id, org_id, document_id, version, attempt, 
 SELECT id, $1, 'doc-' || $2, 1, 1, 'retried', 'UNBALANCED', 'MARK-' || $2, '2026-01-01', 't', 1 FROM job`, org, who)
 	require.NoError(t, err)
 	_, err = pool.Exec(t.Context(), `INSERT INTO daybook.actions (via, action, actor, org_id, subject, details, outcome)
-VALUES ('cli', 'jobs.cancel', 'operator', $1, '', jsonb_build_object('link', '[customer=MARK-' || $2 || ']'), 'done'),
+VALUES ('cli', 'jobs.cancel', 'operator', $1, '', jsonb_build_object('link', 'customer=MARK-' || $2), 'done'),
        ('cli', 'accounting.retry', 'operator', $1, $1 || ' doc-' || $2, jsonb_build_object('note', 'MARK-' || $2), 'done')`, org, who)
 	require.NoError(t, err)
 	// The document as it was before an import changed it.
