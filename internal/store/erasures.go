@@ -260,12 +260,17 @@ WITH looked AS MATERIALIZED (
 )
 SELECT coalesce((SELECT max(document_id) FROM looked), ''), jsonb_build_object('import_documents', (SELECT count(*) FROM formers))`
 
-// eraseReasons erases why documents are in a group, and who put them there. The groups stay.
+// eraseReasons erases why documents are in a group, and who put them there. Of a document, it is
+// erased with the whole group, because each of its documents has what was said of all. The groups
+// stay.
 const eraseReasons = `
 WITH looked AS MATERIALIZED (
     SELECT r.document_id
       FROM daybook.reconciled r
-     WHERE r.org_id = @org AND (@document = '' OR r.document_id = @document) AND r.document_id > @behind AND (r.reason NOT IN ('', '[erased]') OR r.actor <> '[erased]')
+     WHERE r.org_id = @org AND r.document_id > @behind
+       AND (@document = '' OR r.group_id IN (SELECT g.group_id FROM daybook.reconciled g
+                                              WHERE g.org_id = @org AND g.document_id IN (@document, daybook.open_item_of(@org, @document))))
+       AND (r.reason NOT IN ('', '[erased]') OR r.actor <> '[erased]')
      ORDER BY r.document_id
      LIMIT @batch
 ), reasons AS (

@@ -100,8 +100,11 @@ INSERT INTO daybook.import_documents (import_id, document_id, created, version, 
 SELECT id, 'doc-' || $2, false, 1, jsonb_build_object('content', jsonb_build_object('counterparty', 'MARK-' || $2)) FROM import`,
 		org, who)
 	require.NoError(t, err)
-	_, err = pool.Exec(t.Context(), `INSERT INTO daybook.reconciled (org_id, document_id, group_id, matched_by, reason, actor)
-VALUES ($1, 'doc-' || $2, 1, 'hand', 'MARK-' || $2, 'MARK-' || $2)`, org, who)
+	// The document is not the first of its group, whose documents each have the reason.
+	_, err = pool.Exec(t.Context(), `
+WITH one AS MATERIALIZED (SELECT nextval('daybook.reconciled_group_seq') AS id)
+INSERT INTO daybook.reconciled (org_id, document_id, group_id, matched_by, reason, actor)
+SELECT $1, of || $2, one.id, 'hand', 'MARK-' || $2, 'MARK-' || $2 FROM one, unnest('{before-,doc-,with-}'::text[]) AS of`, org, who)
 	require.NoError(t, err)
 }
 
@@ -201,7 +204,7 @@ func TestEraseALink(t *testing.T) {
 	// The link is no document: that is erased by its own id.
 	assert.Equal(t, []string{
 		"daybook.accounting_work_queue: 1", "daybook.actions: 1", "daybook.attempt_log: 1",
-		"daybook.documents: 1", "daybook.import_documents: 1", "daybook.job_links: 6", "daybook.reconciled: 1",
+		"daybook.documents: 1", "daybook.import_documents: 1", "daybook.job_links: 6", "daybook.reconciled: 3",
 	}, count("ada"))
 	document := store.EraseScope{OrgID: "org_1", Kind: "document", ID: "doc-ada"}
 	_, err = erasure.Erase(t.Context(), db.Pool, document, erasure.Options{Actor: "operator", Archive: a})
