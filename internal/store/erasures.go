@@ -184,8 +184,8 @@ SELECT coalesce((SELECT max(id) FROM looked), ''),
            'webhook_deliveries', (SELECT count(*) FROM receipts), 'job_deliveries', (SELECT count(*) FROM deliveries), 'job_steps', (SELECT count(*) FROM steps), 'adopted_rows', (SELECT count(*) FROM adopted), 'actions', (SELECT count(*) FROM actions))`
 
 // eraseRest erases what an organization has beside its jobs: receipts and attempts whose jobs are
-// gone, requests for many jobs (a patch, who edits), its tokens, its name, what legacy rows were, and
-// where its documents were imported from.
+// gone, what is left of its keys' rates, requests for many jobs (a patch, who edits), its tokens, its
+// name, what legacy rows were, and where its documents were imported from.
 const eraseRest = `
 WITH receipts AS (
     DELETE FROM daybook.webhook_deliveries w WHERE w.org_id = @org AND NOT EXISTS (SELECT FROM daybook.jobs j WHERE j.id = w.job_id) RETURNING 1
@@ -197,6 +197,8 @@ WITH receipts AS (
     DELETE FROM daybook.console_sessions s USING daybook.api_tokens t WHERE t.id = s.token_id AND t.org_id = @org RETURNING 1
 ), tokens AS (
     UPDATE daybook.api_tokens t SET name = '[erased]', revoked_at = coalesce(t.revoked_at, clock_timestamp()) WHERE t.org_id = @org AND t.name <> '[erased]' RETURNING 1
+), rates AS (
+    DELETE FROM daybook.job_limit_rates r WHERE r.org_id = @org
 ), operations AS (
     DELETE FROM daybook.bulk_operations b WHERE b.org_id = @org RETURNING 1
 ), imports AS (
