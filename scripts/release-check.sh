@@ -72,6 +72,17 @@ check_weight() {
 	[ "$weight" -le "$heaviest" ]
 }
 
+# The bill of materials names each module that the program links, and no other.
+check_bill() {
+	made program
+	make bill PROGRAM="$work/daybook" BILL="$work/daybook.cdx.json"
+	local own=github.com/daybook-dev/daybook
+	go version -m "$work/daybook" | awk '$1 == "dep" { print $2 "@" $3 }' | sort >"$work/linked"
+	grep -o '"purl": *"pkg:golang/[^?"]*' "$work/daybook.cdx.json" | sed 's|.*pkg:golang/||; s|%2B|+|g' | grep -v "^$own@" | sort -u >"$work/named"
+	echo "$(wc -l <"$work/linked") modules"
+	[ -s "$work/linked" ] && diff "$work/linked" "$work/named"
+}
+
 check_units() {
 	made program
 	local unit exposed
@@ -169,6 +180,7 @@ export -f $(compgen -A function check_)
 
 section always program check_program
 section always weight check_weight
+section always bill check_bill
 section always units check_units
 section always packages check_packages
 section always licences check_licences
