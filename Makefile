@@ -243,8 +243,8 @@ release-snapshot: $(GORELEASER) $(CYCLONEDX) ## build a release into bin/release
 	PATH="$(TOOLBIN):$$PATH" $(GORELEASER) release --snapshot --clean $(ARGS)
 
 .PHONY: bill
-bill: $(CYCLONEDX) ## write the bill of materials of PROGRAM into BILL, as a release has it
-	$(CYCLONEDX) bin -json -noserial -notimestamp -output $(BILL) $(PROGRAM)
+bill: $(CYCLONEDX) ## write the bill of materials of PROGRAM, of VERSION, into BILL, as a release has it
+	@$(CYCLONEDX) bin -json -noserial -notimestamp -version $(VERSION) -output $(BILL) $(PROGRAM)
 
 .PHONY: release-check
 release-check: ## check what a release consists of, from a clean clone: SHORT=1 leaves out what needs minutes
