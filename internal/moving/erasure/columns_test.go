@@ -116,12 +116,12 @@ SELECT n.nspname || '.' || c.relname, a.attname::text
 	var unknown []column
 	left := map[column]bool{}
 	for table, list := range emptied {
-		for _, name := range strings.Fields(list) {
+		for name := range strings.FieldsSeq(list) {
 			left[column{table, name}] = true
 		}
 	}
 	for table, list := range harmless {
-		for _, name := range strings.Fields(list.columns) {
+		for name := range strings.FieldsSeq(list.columns) {
 			require.False(t, left[column{table, name}], "%s.%s is listed twice", table, name)
 			left[column{table, name}] = true
 		}
@@ -141,7 +141,7 @@ SELECT n.nspname || '.' || c.relname, a.attname::text
 		assert.NotZero(t, fixture.Count(t, db.Pool, `SELECT count(*) FROM `+table), "%s has no row in the tests", table)
 	}
 	for table, list := range emptied {
-		for _, name := range strings.Fields(list) {
+		for name := range strings.FieldsSeq(list) {
 			assert.NotZero(t, fixture.Count(t, db.Pool, `SELECT count(*) FROM `+table+` x WHERE strpos(x.`+name+`::text, 'MARK-ada') > 0`),
 				"no test has something personal in %s.%s", table, name)
 		}
