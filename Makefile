@@ -243,6 +243,10 @@ release-snapshot: $(GORELEASER) $(CYCLONEDX) ## build a release into bin/release
 	@ln -sf $(notdir $(CYCLONEDX)) $(TOOLBIN)/cyclonedx-gomod
 	PATH="$(TOOLBIN):$$PATH" $(GORELEASER) release --snapshot --clean $(ARGS)
 
+.PHONY: bill
+bill: $(CYCLONEDX) ## write the bill of materials of PROGRAM, of VERSION, into BILL, as a release has it
+	@$(CYCLONEDX) bin -json -noserial -notimestamp -version $(VERSION) -output $(BILL) $(PROGRAM)
+
 .PHONY: release-check
 release-check: ## check what a release consists of, from a clean clone: SHORT=1 leaves out what needs minutes
 	scripts/release-check.sh $(if $(filter 1,$(SHORT)),--short)

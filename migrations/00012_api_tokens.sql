@@ -1,4 +1,6 @@
 -- Chapter 12: the tokens of the HTTP API.
+--
+-- SQLSTATEs: DB004 a token that is revoked stays so.
 
 -- +goose Up
 -- +goose StatementBegin
@@ -27,7 +29,20 @@ COMMENT ON COLUMN daybook.api_tokens.jobs_per_minute IS
     'How many jobs each server enqueues for it in a minute; null: no limit';
 COMMENT ON COLUMN daybook.api_tokens.run_by_get IS 'GET /api/jobs/run works due jobs, as POST does';
 
+-- Who may revoke tokens cannot bring one back, nor say that it was revoked at another time.
+CREATE FUNCTION daybook.keep_revoked() RETURNS trigger
+    LANGUAGE plpgsql
+AS $$
+BEGIN
+    RAISE EXCEPTION 'the token % is revoked', OLD.id USING ERRCODE = 'DB004', HINT = 'make another one: daybook tokens create';
+END
+$$;
+CREATE TRIGGER api_tokens_stay_revoked BEFORE UPDATE ON daybook.api_tokens
+    FOR EACH ROW WHEN (OLD.revoked_at IS NOT NULL AND NEW.revoked_at IS DISTINCT FROM OLD.revoked_at)
+    EXECUTE FUNCTION daybook.keep_revoked();
+
 -- +goose StatementEnd
 
 -- +goose Down
 DROP TABLE daybook.api_tokens;
+DROP FUNCTION daybook.keep_revoked;

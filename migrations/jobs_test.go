@@ -336,6 +336,30 @@ SELECT daybook.lease_async_operation(daybook.enqueue_async_operation('claimed', 
 			true,
 		},
 		{"domain code writes every other column", domainColumns(t, db, "jobs"), "domain", false},
+		{
+			"domain code logs an attempt",
+			`INSERT INTO daybook.attempt_log (job_id, org_id, attempt, outcome, started_at, turn_id, fence, kind, type) VALUES ('j', 'o', 1, 'completed', now(), 't', 1, 'jobs', 'mail')`, "domain",
+			true,
+		},
+		// What docs/security.md says that it does not protect from.
+		{
+			"domain code says that a job is worked",
+			`WITH j AS (INSERT INTO daybook.jobs (id, org_id, type, payload, input_hash, state, turn_id, fence, leased_generation, attempt_started_at, last_attempted_at, run_count, worker)
+VALUES ('lied', 'other', 'mail', '{}', sha256(''), 'leased', 't', 99, 0, now(), now(), 1, 'w') RETURNING id) SELECT FROM j`, "domain", false,
+		},
+		{
+			"domain code says what came of a job",
+			`UPDATE daybook.jobs SET state = 'completed', result = '{}', finished_at = now(), turn_id = NULL, fence = NULL, leased_generation = NULL, attempt_started_at = NULL, worker = NULL WHERE id = 'lied'`, "domain", false,
+		},
+		{"domain code pauses a named queue", `UPDATE daybook.queues SET paused_at = now()`, "domain", false},
+		{
+			"domain code adds to the log of actions under another name",
+			`INSERT INTO daybook.actions (via, action, token_id, actor, org_id, outcome) VALUES ('api', 'jobs.cancel', 't', 'admin', 'other', 'done')`, "domain", false,
+		},
+		{
+			"domain code hides its role in the log of actions",
+			`INSERT INTO daybook.actions (via, action, token_id, actor, db_role, outcome) VALUES ('api', 'jobs.cancel', 't', 'admin', 'daybook_server', 'done')`, "domain", true,
+		},
 		{"the worker completes", `SELECT daybook.complete_async_operation((SELECT id FROM daybook.jobs WHERE state = 'leased')::uuid)`, "worker", false},
 		{"the worker retries", `SELECT daybook.retry_job(min(id)) FROM daybook.jobs`, "worker", false},
 		{"the worker enqueues", `SELECT daybook.enqueue_job('o', 'mail', '{"a": 1}')`, "worker", false},
@@ -363,6 +387,7 @@ SELECT daybook.lease_async_operation(daybook.enqueue_async_operation('claimed', 
 			"the server enqueues and works", `SELECT daybook.enqueue_job('o', 'mail', '{}'), nextval('daybook.fence_seq')`,
 			"server", false,
 		},
+		{"the reader looks at the hashes of erasures", `SELECT scope_salt, scope_hash FROM erasures`, "reader", false},
 
 		{"the reader enqueues", `SELECT daybook.enqueue_job('o', 'mail', '{}')`, "reader", true},
 		{"the reader looks at hashes", `SELECT hash FROM daybook.api_tokens`, "reader", true},

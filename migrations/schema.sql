@@ -4605,6 +4605,16 @@ BEGIN
 END
 $$;
 
+-- Name: keep_revoked(); Type: FUNCTION; Schema: daybook; Owner: -
+
+CREATE FUNCTION daybook.keep_revoked() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    RAISE EXCEPTION 'the token % is revoked', OLD.id USING ERRCODE = 'DB004', HINT = 'make another one: daybook tokens create';
+END
+$$;
+
 -- Name: keep_step(text, bigint, text, jsonb, boolean, integer, integer, double precision, boolean); Type: FUNCTION; Schema: daybook; Owner: -
 
 CREATE FUNCTION daybook.keep_step(job_id text, fence bigint, name text, result jsonb, done boolean DEFAULT true, round integer DEFAULT 1, place integer DEFAULT 1, took double precision DEFAULT 0, again boolean DEFAULT false) RETURNS void
@@ -11825,6 +11835,10 @@ CREATE TRIGGER actions_append_only BEFORE DELETE OR TRUNCATE ON daybook.actions 
 -- Name: actions actions_stay; Type: TRIGGER; Schema: daybook; Owner: -
 
 CREATE TRIGGER actions_stay BEFORE UPDATE ON daybook.actions FOR EACH ROW EXECUTE FUNCTION daybook.refuse_change_of_action();
+
+-- Name: api_tokens api_tokens_stay_revoked; Type: TRIGGER; Schema: daybook; Owner: -
+
+CREATE TRIGGER api_tokens_stay_revoked BEFORE UPDATE ON daybook.api_tokens FOR EACH ROW WHEN (((old.revoked_at IS NOT NULL) AND (new.revoked_at IS DISTINCT FROM old.revoked_at))) EXECUTE FUNCTION daybook.keep_revoked();
 
 -- Name: jobs awaited_changed; Type: TRIGGER; Schema: daybook; Owner: -
 

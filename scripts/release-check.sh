@@ -72,6 +72,19 @@ check_weight() {
 	[ "$weight" -le "$heaviest" ]
 }
 
+# The bill of materials names the program's version and each module that it links, and nothing else.
+check_bill() {
+	made program
+	make --no-print-directory bill PROGRAM="$work/daybook" VERSION="v$version" BILL="$work/daybook.cdx.json"
+	{
+		echo "github.com/daybook-dev/daybook@v$version"
+		go version -m "$work/daybook" | awk '$1 == "dep" { print $2 "@" $3 }'
+	} | sort >"$work/linked"
+	grep -o '"purl": *"pkg:golang/[^?"]*' "$work/daybook.cdx.json" | sed 's|.*pkg:golang/||; s|%2B|+|g' | sort -u >"$work/named"
+	echo "$(wc -l <"$work/linked") modules"
+	[ "$(wc -l <"$work/linked")" -gt 50 ] && diff "$work/linked" "$work/named"
+}
+
 check_units() {
 	made program
 	local unit exposed
@@ -170,6 +183,7 @@ export -f $(compgen -A function check_)
 
 section always program check_program
 section always weight check_weight
+section always bill check_bill
 section always units check_units
 section always packages check_packages
 section always licences check_licences

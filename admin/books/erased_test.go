@@ -10,6 +10,7 @@ import (
 	"github.com/daybook-dev/daybook/internal/dev/pgtest/fixture"
 	"github.com/daybook-dev/daybook/internal/moving/erasure"
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/store/actions"
 	"github.com/daybook-dev/daybook/models"
 )
 
@@ -50,6 +51,35 @@ INSERT INTO daybook.documents (org_id, id, type, direction, currency, issue_date
 	assert.Equal(t, "2026-03-15", items.Items[0].DueDate.String())
 	assert.Equal(t, 1, fixture.Count(t, b.Pool, `
 SELECT count(*) FROM daybook.documents WHERE id = 'due' AND content @> '{"dimensions": {"region": "east"}, "refers_to": ["other"], "lines": [{"dimensions": {"project": "7"}, "tax_code": "S"}]}'`))
+}
+
+// Why documents belong together may be about the person of any of them: an erasure of one takes the
+// reason from all, and the log of actions never has it.
+func TestTheReasonOfAGroupIsErasedWithEachDocument(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	fixture.Ready(t, b.Pool, sold(org, "a", "Ada", 1, 1000), pays(org, "p", "Ada", 9, 1000), sold(org, "c", "Cy", 2, 900),
+		pays(org, "q", "Cy", 9, 900), sold(org, "opening:o", "Eve", 1, 500), pays(org, "r", "Eve", 9, 500))
+	b.work()
+	_, err := b.Pool.Exec(t.Context(), `SELECT daybook.stand_for_documents(ARRAY[$1], '{opening:o}', '{old}')`, org)
+	require.NoError(t, err)
+	reconcile := func(reason string, documents ...string) {
+		ctx, _ := actions.Begin(t.Context(), actions.Action{Via: actions.CLI, Action: "open-items.reconcile", Actor: "clerk " + reason})
+		require.NoError(t, second(books.Reconcile(ctx, b.Pool, org, documents, reason)))
+	}
+	reconcile("Ada rang", "p", "a")
+	reconcile("Cy rang", "q", "c")
+	reconcile("Eve rang", "r", "old")
+	having := func(text string) int {
+		return fixture.Count(t, b.Pool, `
+SELECT (SELECT count(*) FROM daybook.reconciled r WHERE strpos(r::text, $1) > 0) + (SELECT count(*) FROM daybook.actions a WHERE strpos(a.details::text, $1) > 0)`, text)
+	}
+	require.Equal(t, 2, having("Ada rang"), "with the documents alone")
+	b.erase(store.EraseScope{Kind: "document", ID: "a"})
+	assert.Zero(t, having("Ada rang"))
+	b.erase(store.EraseScope{Kind: "document", ID: "old"})
+	assert.Zero(t, having("Eve rang"), "an open item stands for the document")
+	assert.Equal(t, 2, having("Cy rang"), "another group's reason stays")
 }
 
 // Two counterparties that were erased are not the same one.

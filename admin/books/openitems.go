@@ -160,9 +160,8 @@ func Reconcile(ctx context.Context, db DB, org string, documents []string, reaso
 		if g, err = readGroup(ctx, tx, org, id); err != nil {
 			return err
 		}
-		return actions.Note(ctx, tx, org, documents[0], map[string]any{
-			"group": id, "documents": len(documents), "reason": reason,
-		})
+		// The reason stays with the documents: an erasure of any of them finds it there, and would not here.
+		return actions.Note(ctx, tx, org, documents[0], map[string]any{"group": id, "documents": len(documents)})
 	})
 	return g, err
 }

@@ -81,11 +81,11 @@ var recordedCommands = map[string]string{
 	"workflow start":         "workflow.start",
 }
 
-// unrecordedFlags are not kept with an action: they may hold what is secret, or say nothing of what
-// was asked for.
+// unrecordedFlags are not kept with an action: they may hold what is secret, say nothing of what was
+// asked for, or, as reason, are kept with the documents, where an erasure of any of them finds it.
 var unrecordedFlags = map[string]bool{
 	"payload": true, "patch": true, "json": true, "database-url": true, "log-level": true,
-	"org": true,
+	"org": true, "reason": true,
 }
 
 // recordActions has the commands of recordedCommands write what they did into the log of actions.

@@ -85,6 +85,12 @@ func TestCommandsAreRecorded(t *testing.T) {
 	assert.Len(t, list("--org", "acme", "--via", "cli", "--since", "1h"), 1)
 	assert.Empty(t, list("--via", "api"))
 
+	// Why documents belong together may be about a person.
+	b.run("open-items", "reconcile", "--org", "acme", "a", "b", "--reason", "Ada rang")
+	refused := list()[0]
+	assert.Equal(t, "open-items.reconcile", refused.Action)
+	assert.NotContains(t, string(refused.Details), "Ada")
+
 	// One job, or one document: the log has it under its organization, as the API and the console do.
 	id := b.background("webhook", "--org", "shop", "--skip-validation")
 	b.ok("jobs", "cancel", id)

@@ -20,6 +20,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/daybook-dev/daybook/activities"
 	"github.com/daybook-dev/daybook/internal/dev/devstack/temporaltest"
 	"github.com/daybook-dev/daybook/internal/dev/pgtest/fixture"
 	"github.com/daybook-dev/daybook/models"
@@ -52,7 +53,7 @@ func (r *received) text() string {
 
 // TestNothingOfAPayloadLeavesTheDatabase has a worker with everything on work documents, jobs and
 // tasks that are done and that fail, and searches what Temporal, the log, the metrics, the spans
-// and the tables of what was done have of their contents.
+// and the tables of what was done have of their contents. Temporal has those of schedules alone.
 func TestNothingOfAPayloadLeavesTheDatabase(t *testing.T) {
 	const mark = "Geheimrat"
 	server := temporaltest.Shared(t)
@@ -89,15 +90,46 @@ func TestNothingOfAPayloadLeavesTheDatabase(t *testing.T) {
 		require.NoError(t, err, stmt)
 	}
 
+	log := &lines{next: make(chan string, 1000)}
+	addresses, stop := loggedTo(t, b, log, []string{"showing metrics"}, "worker", "--metrics-listen", "127.0.0.1:0")
+	c := server.Client(t, namespace)
+	historyOf := func(id, run string) []byte {
+		var history []byte
+		events := c.GetWorkflowHistory(t.Context(), id, run, false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+		for events.HasNext() {
+			event, err := events.Next()
+			require.NoError(t, err)
+			raw, err := proto.Marshal(event)
+			require.NoError(t, err)
+			history = append(history, raw...)
+		}
+		return history
+	}
+
+	// The one exception: a schedule's payload, and the id of the job that a firing enqueued.
+	b.ok("schedules", "create", "plan", "--org", "acme", "--type", "webhook", "--payload",
+		`{"url": "`+hooked.URL+`/taken/`+mark+`"}`, "--every", "24h")
+	b.ok("schedules", "trigger", "plan")
+	var firing client.ScheduleWorkflowExecution
+	require.Eventually(t, func() bool {
+		d, err := c.ScheduleClient().GetHandle(t.Context(), "plan").Describe(t.Context())
+		if err == nil && len(d.Info.RecentActions) > 0 {
+			firing = *d.Info.RecentActions[0].StartWorkflowResult
+		}
+		return firing.WorkflowID != ""
+	}, time.Minute, 20*time.Millisecond)
+	var fired activities.EnqueueScheduledOutput
+	require.NoError(t, c.GetWorkflow(t.Context(), firing.WorkflowID, firing.FirstExecutionRunID).Get(t.Context(), &fired))
+	ofFiring := string(historyOf(firing.WorkflowID, firing.FirstExecutionRunID))
+	assert.Contains(t, ofFiring, mark)
+	assert.Contains(t, ofFiring, fired.JobID)
+
 	rows, err := b.Pool.Query(t.Context(), `SELECT id FROM daybook.jobs`)
 	require.NoError(t, err)
 	ids, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	require.NoError(t, err)
+	require.Contains(t, ids, fired.JobID)
 	ids = append(ids, "key-1", "inv-posted", "inv-failed")
-
-	log := &lines{next: make(chan string, 1000)}
-	addresses, stop := loggedTo(t, b, log, []string{"showing metrics"}, "worker", "--metrics-listen", "127.0.0.1:0")
-	c := server.Client(t, namespace)
 	for queue, kind := range map[string]string{
 		workflows.AccountingTaskQueue: workflows.AccountingWorkflow, workflows.JobsTaskQueue: workflows.JobsWorkflow,
 		workflows.TasksTaskQueue: workflows.TasksWorkflow,
@@ -120,18 +152,10 @@ func TestNothingOfAPayloadLeavesTheDatabase(t *testing.T) {
 		require.NoError(t, err)
 		raw, err := proto.Marshal(described.RawResponse)
 		require.NoError(t, err)
-		history := raw
-		events := c.GetWorkflowHistory(t.Context(), queue, "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
-		for events.HasNext() {
-			event, err := events.Next()
-			require.NoError(t, err)
-			raw, err := proto.Marshal(event)
-			require.NoError(t, err)
-			history = append(history, raw...)
-		}
-		said["history of "+queue] = string(history)
+		history := string(append(raw, historyOf(queue, "")...))
+		said["history of "+queue] = history
 		for _, id := range ids {
-			assert.NotContains(t, string(history), id)
+			assert.NotContains(t, history, id)
 		}
 	}
 	var done string

@@ -461,3 +461,18 @@ func TestScheduleIsChecked(t *testing.T) {
 	assert.Zero(t, r.exit, r.err)
 	assert.Contains(t, r.err, "HANDLER_MISSING")
 }
+
+// TestAnyoneInTheNamespaceEnqueues: who may start workflows in the namespace enqueues what a schedule
+// may, in any organization, as docs/security.md says.
+func TestAnyoneInTheNamespaceEnqueues(t *testing.T) {
+	s := setupSchedules(t)
+	for _, kind := range []string{"db_function", "cleanup", "webhook"} {
+		run, err := s.client.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{TaskQueue: workflows.JobsTaskQueue},
+			workflows.ScheduledJobWorkflow, activities.ScheduledJob{OrgID: "acme", Type: kind, Payload: []byte(`{"secret": "default"}`)})
+		require.NoError(t, err)
+		var out activities.EnqueueScheduledOutput
+		require.NoError(t, run.Get(t.Context(), &out))
+		assert.Equal(t, queue.Enqueued, out.Result)
+	}
+	assert.Equal(t, 3, fixture.Count(t, s.Pool, `SELECT count(*) FROM daybook.jobs WHERE org_id = 'acme'`))
+}

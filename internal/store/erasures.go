@@ -184,8 +184,8 @@ SELECT coalesce((SELECT max(id) FROM looked), ''),
            'webhook_deliveries', (SELECT count(*) FROM receipts), 'job_deliveries', (SELECT count(*) FROM deliveries), 'job_steps', (SELECT count(*) FROM steps), 'adopted_rows', (SELECT count(*) FROM adopted), 'actions', (SELECT count(*) FROM actions))`
 
 // eraseRest erases what an organization has beside its jobs: receipts and attempts whose jobs are
-// gone, requests for many jobs (a patch, who edits), its tokens, its name, what legacy rows were, and
-// where its documents were imported from.
+// gone, what is left of its keys' rates, requests for many jobs (a patch, who edits), its tokens, its
+// name, what legacy rows were, and where its documents were imported from.
 const eraseRest = `
 WITH receipts AS (
     DELETE FROM daybook.webhook_deliveries w WHERE w.org_id = @org AND NOT EXISTS (SELECT FROM daybook.jobs j WHERE j.id = w.job_id) RETURNING 1
@@ -197,6 +197,8 @@ WITH receipts AS (
     DELETE FROM daybook.console_sessions s USING daybook.api_tokens t WHERE t.id = s.token_id AND t.org_id = @org RETURNING 1
 ), tokens AS (
     UPDATE daybook.api_tokens t SET name = '[erased]', revoked_at = coalesce(t.revoked_at, clock_timestamp()) WHERE t.org_id = @org AND t.name <> '[erased]' RETURNING 1
+), rates AS (
+    DELETE FROM daybook.job_limit_rates r WHERE r.org_id = @org
 ), operations AS (
     DELETE FROM daybook.bulk_operations b WHERE b.org_id = @org RETURNING 1
 ), imports AS (
@@ -208,8 +210,8 @@ SELECT '', jsonb_build_object('webhook_deliveries', (SELECT count(*) FROM receip
            'console_sessions', (SELECT count(*) FROM sessions), 'api_tokens', (SELECT count(*) FROM tokens), 'bulk_operations', (SELECT count(*) FROM operations),
            'imports', (SELECT count(*) FROM imports), 'organizations', (SELECT count(*) FROM organizations))`
 
-// eraseActions replaces what actions of the organization, or that name the link, were about by the
-// erasure's mark.
+// eraseActions replaces what actions of the organization, or that name the link (actions.Link), were
+// about by the erasure's mark.
 const eraseActions = `
 WITH looked AS MATERIALIZED (
     SELECT x.id
@@ -217,7 +219,7 @@ WITH looked AS MATERIALIZED (
      WHERE x.id > coalesce(nullif(@behind, '')::bigint, 0) AND x.details -> 'erased' IS NULL AND (x.subject <> '' OR x.details <> '{}')
        AND CASE WHEN @kind = '' THEN x.org_id = @org
                 ELSE (x.org_id = @org OR x.org_id IS NULL)
-                     AND (EXISTS (SELECT FROM jsonb_each_text(x.details) AS v WHERE @kind || '=' || @link = ANY (string_to_array(btrim(v.value, '[]'), ',')))
+                     AND (x.details ->> 'link' IN (@kind || '=' || @link, '=' || @link)
                           OR @kind = 'document' AND x.subject IN (@org || ' ' || @link, @link) AND x.org_id = @org) END
      ORDER BY x.id
      LIMIT @batch
@@ -260,12 +262,17 @@ WITH looked AS MATERIALIZED (
 )
 SELECT coalesce((SELECT max(document_id) FROM looked), ''), jsonb_build_object('import_documents', (SELECT count(*) FROM formers))`
 
-// eraseReasons erases why documents are in a group, and who put them there. The groups stay.
+// eraseReasons erases why documents are in a group, and who put them there. Of a document, it is
+// erased with the whole group, because each of its documents has what was said of all. The groups
+// stay.
 const eraseReasons = `
 WITH looked AS MATERIALIZED (
     SELECT r.document_id
       FROM daybook.reconciled r
-     WHERE r.org_id = @org AND (@document = '' OR r.document_id = @document) AND r.document_id > @behind AND (r.reason NOT IN ('', '[erased]') OR r.actor <> '[erased]')
+     WHERE r.org_id = @org AND r.document_id > @behind
+       AND (@document = '' OR r.group_id IN (SELECT g.group_id FROM daybook.reconciled g
+                                              WHERE g.org_id = @org AND g.document_id IN (@document, daybook.open_item_of(@org, @document))))
+       AND (r.reason NOT IN ('', '[erased]') OR r.actor <> '[erased]')
      ORDER BY r.document_id
      LIMIT @batch
 ), reasons AS (

@@ -3776,7 +3776,10 @@ SELECT coalesce((SELECT max(document_id) FROM looked), ''),
 WITH looked AS MATERIALIZED (
     SELECT r.document_id
       FROM daybook.reconciled r
-     WHERE r.org_id = $1 AND ($2 = '' OR r.document_id = $2) AND r.document_id > $3 AND (r.reason NOT IN ('', '[erased]') OR r.actor <> '[erased]')
+     WHERE r.org_id = $1 AND r.document_id > $2
+       AND ($3 = '' OR r.group_id IN (SELECT g.group_id FROM daybook.reconciled g
+                                              WHERE g.org_id = $1 AND g.document_id IN ($3, daybook.open_item_of($1, $3))))
+       AND (r.reason NOT IN ('', '[erased]') OR r.actor <> '[erased]')
      ORDER BY r.document_id
      LIMIT $4
 ), reasons AS (
@@ -3791,7 +3794,7 @@ WITH looked AS MATERIALIZED (
      WHERE x.id > coalesce(nullif($1, '')::bigint, 0) AND x.details -> 'erased' IS NULL AND (x.subject <> '' OR x.details <> '{}')
        AND CASE WHEN $2 = '' THEN x.org_id = $3
                 ELSE (x.org_id = $3 OR x.org_id IS NULL)
-                     AND (EXISTS (SELECT FROM jsonb_each_text(x.details) AS v WHERE $2 || '=' || $4 = ANY (string_to_array(btrim(v.value, '[]'), ',')))
+                     AND (x.details ->> 'link' IN ($2 || '=' || $4, '=' || $4)
                           OR $2 = 'document' AND x.subject IN ($3 || ' ' || $4, $4) AND x.org_id = $3) END
      ORDER BY x.id
      LIMIT $5
@@ -4119,6 +4122,8 @@ WITH receipts AS (
     DELETE FROM daybook.console_sessions s USING daybook.api_tokens t WHERE t.id = s.token_id AND t.org_id = $1 RETURNING 1
 ), tokens AS (
     UPDATE daybook.api_tokens t SET name = '[erased]', revoked_at = coalesce(t.revoked_at, clock_timestamp()) WHERE t.org_id = $1 AND t.name <> '[erased]' RETURNING 1
+), rates AS (
+    DELETE FROM daybook.job_limit_rates r WHERE r.org_id = $1
 ), operations AS (
     DELETE FROM daybook.bulk_operations b WHERE b.org_id = $1 RETURNING 1
 ), imports AS (

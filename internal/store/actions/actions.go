@@ -17,6 +17,7 @@ import (
 
 	"github.com/daybook-dev/daybook/failure"
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/models"
 )
 
 // Via is the way by which an action came.
@@ -171,6 +172,15 @@ func (t *Taken) End(ctx context.Context, q store.Querier, err error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeWithin)
 	defer cancel()
 	return t.write(ctx, q)
+}
+
+// Link is how the details of an action, as "link", say that it asked for jobs with a link. It is the
+// form of the flag --link. An erasure of that link, or of that id when no kind was named, finds it.
+func Link(l models.JobLink) string {
+	if l.ID == "" {
+		return l.Kind
+	}
+	return l.Kind + "=" + l.ID
 }
 
 const (

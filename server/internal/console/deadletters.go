@@ -9,6 +9,7 @@ import (
 	"github.com/daybook-dev/daybook/failure"
 	"github.com/daybook-dev/daybook/internal/answers"
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/store/actions"
 	"github.com/daybook-dev/daybook/internal/store/listing"
 	"github.com/daybook-dev/daybook/internal/store/tokens"
 	"github.com/daybook-dev/daybook/internal/text/redact"
@@ -163,11 +164,16 @@ func (m *many) hidden() []field {
 	return fields
 }
 
-// details are what is meant, for the page that asks and for the log of actions.
+// details are what is meant, for the log of actions.
 func (m *many) details() map[string]any {
 	d := map[string]any{}
 	for _, f := range m.hidden() {
-		d[f.Name] = f.Value
+		if f.Name != "linkKind" && f.Name != "linkId" {
+			d[f.Name] = f.Value
+		}
+	}
+	if link := actions.Link(m.jobs.Link); link != "" {
+		d["link"] = link
 	}
 	return d
 }

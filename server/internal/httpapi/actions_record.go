@@ -51,7 +51,7 @@ func aboutBulk(ctx context.Context, r *listing.BulkJobs, op *models.BulkOperatio
 	f := &r.Filter
 	filter := map[string]any{}
 	for name, value := range map[string]string{
-		"state": string(f.State), "type": f.Type, "code": string(f.Code), "link_kind": f.Link.Kind, "link_id": f.Link.ID,
+		"state": string(f.State), "type": f.Type, "code": string(f.Code),
 	} {
 		if value != "" {
 			filter[name] = value
@@ -64,5 +64,8 @@ func aboutBulk(ctx context.Context, r *listing.BulkJobs, op *models.BulkOperatio
 		filter["until"] = f.Until
 	}
 	actions.About(ctx, f.OrgID, op.ID, map[string]any{"filter": filter, "matched": op.Matched})
+	if link := actions.Link(f.Link); link != "" {
+		actions.About(ctx, "", "", map[string]any{"link": link})
+	}
 	actions.About(ctx, "", "", details)
 }
