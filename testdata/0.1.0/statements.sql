@@ -980,21 +980,21 @@ SELECT count(*), coalesce(max(a.at), 'epoch')
 SELECT count(*), coalesce(min(l.expired), 'epoch'), coalesce((array_agg(l.worker ORDER BY l.expired))[1], '')
   FROM (SELECT q.last_attempted_at + interval '10 seconds' AS expired, q.worker
           FROM daybook.accounting_work_queue q
-         WHERE q.state = 'leased' AND q.last_attempted_at < statement_timestamp() - make_interval(secs => $1 + 10)
+         WHERE q.state = 'leased' AND q.last_attempted_at < statement_timestamp() - make_interval(secs => $1 + 10) AND ($3 = '' OR q.org_id = $3)
          ORDER BY q.last_attempted_at
          LIMIT $2) l
 ;
 SELECT count(*), coalesce(min(l.expired), 'epoch'), coalesce((array_agg(l.worker ORDER BY l.expired))[1], '')
   FROM (SELECT q.last_attempted_at + interval '10 seconds' AS expired, q.worker
           FROM daybook.jobs q
-         WHERE q.state = 'leased' AND q.last_attempted_at < statement_timestamp() - make_interval(secs => $1 + 10)
+         WHERE q.state = 'leased' AND q.last_attempted_at < statement_timestamp() - make_interval(secs => $1 + 10) AND ($3 = '' OR q.org_id = $3)
          ORDER BY q.last_attempted_at
          LIMIT $2) l
 ;
 SELECT count(*), coalesce(min(l.leased_until), 'epoch'), coalesce((array_agg(l.worker ORDER BY l.leased_until))[1], '')
   FROM (SELECT o.leased_until, o.worker
           FROM queues.open_task o
-         WHERE o.leased_until < statement_timestamp() - make_interval(secs => $1)
+         WHERE o.leased_until < statement_timestamp() - make_interval(secs => $1) AND $3 = ''
          ORDER BY o.leased_until
          LIMIT $2) l
 ;
