@@ -230,7 +230,7 @@ func rights(t *testing.T, db *pgtest.DB) []string {
 }
 
 // A right that roles/roles.sql gives no more is missed.
-func TestRightsThatAreTakenAway(t *testing.T) {
+func TestRevokedRightsAreFound(t *testing.T) {
 	t.Parallel()
 	db := givenRoles(t)
 	kept := append(rights(t, db), columnsAndFunctions(t)...)
