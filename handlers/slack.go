@@ -64,7 +64,7 @@ func (h *chat) slack(ctx context.Context, org string, p *NotificationSlack) (str
 	switch {
 	case !isVisible(secret) || !strings.HasPrefix(secret, "xox"):
 		return "", fail(models.CodeAuthenticationFailed,
-			"the secret is neither the address of an incoming webhook nor a token, xoxb-…")
+			"the secret is neither the address of an incoming webhook, by https, nor a token, xoxb-…")
 	case p.Channel == "":
 		return "", invalid("channel is missing: the secret is a token, which may write to many")
 	}

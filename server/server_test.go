@@ -76,9 +76,13 @@ func TestTokensOnTheConsole(t *testing.T) {
 	s, err := server.New(t.Context(), server.Options{Pool: db.Pool, Log: slog.New(slog.NewJSONHandler(&log, nil))})
 	require.NoError(t, err)
 	defer func() { assert.NoError(t, s.Close()) }()
-	token, secret, err := tokens.Create(t.Context(), db.Pool,
-		tokens.New{Name: "test", Scopes: []tokens.Scope{tokens.Read}, Limits: tokens.Limits{RequestsPerMinute: 30}})
-	require.NoError(t, err)
+	create := func(perMinute int, scope tokens.Scope) (id, secret string) {
+		token, secret, err := tokens.Create(t.Context(), db.Pool,
+			tokens.New{Name: "test", Scopes: []tokens.Scope{scope}, Limits: tokens.Limits{RequestsPerMinute: perMinute}})
+		require.NoError(t, err)
+		return token.ID, secret
+	}
+	id, secret := create(0, tokens.Read)
 	session := ""
 	visit := func(method, path string) *httptest.ResponseRecorder {
 		r := httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(url.Values{"token": {secret}}.Encode()))
@@ -89,19 +93,24 @@ func TestTokensOnTheConsole(t *testing.T) {
 		s.ServeHTTP(w, r)
 		return w
 	}
-	in := visit(http.MethodPost, server.ConsoleRoot+"sign-in")
+	signIn := func() *httptest.ResponseRecorder { return visit(http.MethodPost, server.ConsoleRoot+"sign-in") }
+	in := signIn()
 	require.Equal(t, http.StatusSeeOther, in.Code, in.Body)
 	session = in.Header().Get("Set-Cookie")
 	require.Equal(t, http.StatusOK, visit(http.MethodGet, server.ConsoleRoot+"queues").Code)
+	require.Equal(t, http.StatusForbidden, visit(http.MethodPost, server.ConsoleRoot+"queues").Code)
 	lines := 0
 	for line := range strings.Lines(log.String()) {
 		lines++
-		assert.Contains(t, line, `"token":"`+token.ID+`"`)
+		assert.Contains(t, line, `"token":"`+id+`"`)
 	}
-	assert.Equal(t, 2, lines)
-	// Three may come at once: the third is the last, whatever it asks for.
-	forbidden := visit(http.MethodPost, server.ConsoleRoot+"queues")
-	assert.Equal(t, http.StatusForbidden, forbidden.Code)
+	assert.Equal(t, 3, lines)
+
+	// One request a minute: the sign-in is it.
+	_, secret = create(1, tokens.Read)
+	in = signIn()
+	require.Equal(t, http.StatusSeeOther, in.Code, in.Body)
+	session = in.Header().Get("Set-Cookie")
 	page := visit(http.MethodGet, server.ConsoleRoot+"queues")
 	assert.Equal(t, http.StatusTooManyRequests, page.Code)
 	assert.Contains(t, page.Body.String(), "RATE_LIMITED")
@@ -111,6 +120,11 @@ func TestTokensOnTheConsole(t *testing.T) {
 	w := httptest.NewRecorder()
 	s.ServeHTTP(w, r)
 	assert.Equal(t, http.StatusTooManyRequests, w.Code, "one rate for both")
+
+	// What is refused counts too.
+	_, secret = create(1, tokens.Enqueue)
+	assert.Equal(t, http.StatusForbidden, signIn().Code)
+	assert.Equal(t, http.StatusTooManyRequests, signIn().Code)
 }
 
 // TestServeEndsWithItsContext: a server that is told to stop returns nil.

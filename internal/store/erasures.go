@@ -145,6 +145,9 @@ SELECT (SELECT count(*) FROM daybook.jobs j WHERE @kind = '' AND j.org_id = @org
 	return value[int64](ctx, q, "count the open jobs", stmt, s.args(Args{}))
 }
 
+// noLine says that no open job has the key of a rate r: jobs in its line go on by that row alone.
+const noLine = `NOT EXISTS (SELECT FROM daybook.jobs o WHERE o.limit_scope = r.scope AND o.org_id = r.org_id AND o.limit_key = r.limit_key AND o.finished_at IS NULL)`
+
 // eraseJobs removes jobs of the scope that have ended, with what other tables have of them. What an
 // action was about is replaced by the erasure's mark.
 const eraseJobs = `
@@ -166,7 +169,7 @@ WITH looked AS MATERIALIZED (
 ), steps AS (
     DELETE FROM daybook.job_steps s USING doomed d WHERE s.job_id = d.id RETURNING 1
 ), rates AS (
-    DELETE FROM daybook.job_limit_rates r USING doomed d WHERE r.scope = d.limit_scope AND r.org_id = @org AND r.limit_key = d.limit_key
+    DELETE FROM daybook.job_limit_rates r USING doomed d WHERE r.scope = d.limit_scope AND r.org_id = @org AND r.limit_key = d.limit_key AND ` + noLine + `
 ), links AS (
     DELETE FROM daybook.job_links l USING doomed d WHERE l.job_id = d.id RETURNING 1
 ), adopted AS (
@@ -198,7 +201,7 @@ WITH receipts AS (
 ), tokens AS (
     UPDATE daybook.api_tokens t SET name = '[erased]', revoked_at = coalesce(t.revoked_at, clock_timestamp()) WHERE t.org_id = @org AND t.name <> '[erased]' RETURNING 1
 ), rates AS (
-    DELETE FROM daybook.job_limit_rates r WHERE r.org_id = @org
+    DELETE FROM daybook.job_limit_rates r WHERE r.org_id = @org AND ` + noLine + `
 ), operations AS (
     DELETE FROM daybook.bulk_operations b WHERE b.org_id = @org RETURNING 1
 ), imports AS (

@@ -326,6 +326,30 @@ func TestErasureOfAJobThatIsBeingWorked(t *testing.T) {
 	assert.Zero(t, fixture.Count(t, db.Pool, `SELECT count(*) FROM daybook.jobs`))
 }
 
+// TestErasureLeavesTheLineOfALimit: jobs of others wait for the rate of the key that the erased one had.
+func TestErasureLeavesTheLineOfALimit(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	person(t, db.Pool, "org_1", "ada")
+	person(t, db.Pool, "org_1", "bob")
+	_, err := db.Pool.Exec(t.Context(), `
+WITH jobs AS (
+    UPDATE daybook.jobs SET limit_scope = 'webhook', limit_key = 'org_1' WHERE state IN ('completed', 'pending') AND id NOT LIKE '%ada-pending'
+)
+INSERT INTO daybook.job_limit_rates (scope, org_id, limit_key, next_at, look_at)
+VALUES ('webhook', 'org_1', 'org_1', clock_timestamp() + interval '1 hour', clock_timestamp() + interval '1 minute')`)
+	require.NoError(t, err)
+	for _, left := range []struct {
+		who   string
+		rates int
+	}{{"ada", 1}, {"bob", 0}} {
+		_, err = erasure.Erase(t.Context(), db.Pool, store.EraseScope{OrgID: "org_1", Kind: "customer", ID: "MARK-" + left.who},
+			erasure.Options{Actor: "operator"})
+		require.NoError(t, err)
+		assert.Equal(t, left.rates, fixture.Count(t, db.Pool, `SELECT count(*) FROM daybook.job_limit_rates`), left.who)
+	}
+}
+
 // TestErasureBesideALockedBatch: a transaction holds the first batch of open jobs. The others are
 // cancelled and erased meanwhile, and those after it ends.
 func TestErasureBesideALockedBatch(t *testing.T) {

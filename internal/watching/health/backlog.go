@@ -23,9 +23,6 @@ const (
 // backlog looks whether more became due during the last minutes than was worked, by the depths that
 // the sampler has noted: of all organizations. Without a sampler nothing is known, and nothing found.
 func (p *probe) backlog(ctx context.Context, tx pgx.Tx) (found []Finding, err error) {
-	if p.OrgID != "" {
-		return nil, nil
-	}
 	depths, err := figures.Depths(ctx, tx, figures.Filter{Since: p.clock().Add(-backlogSpan), Step: time.Minute})
 	if err != nil {
 		return nil, err

@@ -266,4 +266,8 @@ SELECT 60, date_trunc('minute', now()) - n * interval '1 minute', kind, CASE kin
 	f := one(t, b.check(), health.BacklogGrows)
 	assert.Equal(t, "jobs", f.Kind)
 	assert.Contains(t, f.Says, "More jobs become due than are worked")
+
+	r := health.Check(t.Context(), health.Options{Pool: b.Pool, OrgID: "acme"})
+	assert.Empty(t, of(r, health.BacklogGrows))
+	assert.Contains(t, r.Checked, health.Checked{Name: "backlog", Skipped: true}, "depths are of all organizations")
 }

@@ -139,7 +139,7 @@ func (p *probe) lateSequences(ctx context.Context, tx pgx.Tx) ([]Finding, error)
 		found = append(found, f)
 	}
 	if len(late) > 0 && late[0].All > int64(len(late)) {
-		f := Finding{Code: SequenceHeld, Severity: Warning, Kind: "jobs", Count: late[0].All - int64(len(late))}
+		f := Finding{Code: SequenceHeld, Severity: Warning, Kind: "jobs", OrgID: p.OrgID, Count: late[0].All - int64(len(late))}
 		f.Says = fmt.Sprintf("%s for a job that is due only later.",
 			map[bool]string{
 				true:  "1 more sequence waits",

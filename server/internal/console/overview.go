@@ -127,7 +127,11 @@ func (c *console) readHealth(ctx context.Context, r *request, org string, d *ove
 	waiting, cancel := context.WithTimeout(ctx, healthWait)
 	defer cancel()
 	var answer checked
-	answer, _, d.Known = c.health.get(waiting, org, c.now, func(ctx context.Context) checked { return c.check(ctx, org) })
+	alone, key := r.Token.OrgID != nil, org
+	if alone {
+		key = "alone/" + org
+	}
+	answer, _, d.Known = c.health.get(waiting, key, c.now, func(ctx context.Context) checked { return c.check(ctx, org, alone) })
 	d.Health = answer.Report
 	for _, f := range d.Health.Findings {
 		d.Findings = append(d.Findings, newFindingLine(r, f))
@@ -139,11 +143,12 @@ func (c *console) readHealth(ctx context.Context, r *request, org string, d *ove
 }
 
 // check asks whether work gets done, and counts the jobs of all organizations in the same snapshot.
-func (c *console) check(ctx context.Context, org string) checked {
+// alone: for somebody who may see one organization, and of the installation what stops its work.
+func (c *console) check(ctx context.Context, org string, alone bool) checked {
 	var gauges figures.Gauges
 	o := health.Options{
 		Pool: c.Pool, Temporal: c.Temporal, TemporalError: c.TemporalError, TemporalAddress: c.TemporalAddress, OrgID: org,
-		Alone: org != "", Timeout: healthTimeout,
+		Alone: alone, Timeout: healthTimeout,
 	}
 	r, err := health.CheckAndRead(ctx, o, func(ctx context.Context, tx pgx.Tx, r health.Report) (err error) {
 		if org != "" {

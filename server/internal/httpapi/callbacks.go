@@ -21,7 +21,7 @@ const callbackPath = "/api/callbacks/"
 
 // secretInPath is what may be the token of a callback: the path may be misspelt, and have the prefix of
 // a proxy.
-var secretInPath = regexp.MustCompile(`(?is)(callbacks/+).+`)
+var secretInPath = regexp.MustCompile(`(?is)(callbacks?/+).+`)
 
 // loggedPath is the path of a request without what is secret in it.
 func loggedPath(path string) string { return secretInPath.ReplaceAllString(path, "${1}…") }

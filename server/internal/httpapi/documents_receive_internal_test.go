@@ -17,4 +17,8 @@ func TestAnElectronicInvoiceIsReadWhenThereIsAPlace(t *testing.T) {
 	cancel()
 	_, _, err := s.readReceived(ctx, "acme", &receiveDocumentInput{Format: "ubl", RawBody: []byte("<x/>")})
 	require.ErrorIs(t, err, errTooMany)
+	<-s.receiving
+	_, _, err = s.readReceived(t.Context(), "acme", &receiveDocumentInput{Format: "ubl", RawBody: []byte("<x/>")})
+	require.NotErrorIs(t, err, errTooMany)
+	require.Empty(t, s.receiving, "its place is free again")
 }

@@ -102,7 +102,7 @@ func TestTheLogHasNoSecrets(t *testing.T) {
 	b.send(b.everything+"x", http.MethodGet, "/api/jobs", nil)
 	for _, path := range []string{
 		"/api/callbacks/", "//api/callbacks/", "/api//callbacks/", "/./api/callbacks/", "/api/callbacks//", "/prefix/api/callbacks/",
-		"/API/callbacks/", "/api/Callbacks/",
+		"/API/callbacks/", "/api/Callbacks/", "/api/callback/",
 	} {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, b.url+path+"geheim", nil)
 		require.NoError(t, err)
