@@ -89,7 +89,8 @@ func (m *Metrics) Requested(route, method string, status int) {
 func (m *Metrics) Run(ctx context.Context, c client.Client) {
 	// The name is one process's, also where containers share host names and process ids.
 	s := sampler.New(sampler.Options{
-		Pool: m.options.Pool, Name: processName(m.options.Name) + "/" + rand.Text()[:8], Temporal: c,
+		Pool: m.options.Pool, Name: processName(m.options.Name) + "/" + rand.Text()[:8], Worker: processName(m.options.Name),
+		Temporal: c,
 		Namespace: m.options.Namespace,
 		Standby:   m.options.Standby, Organizations: m.options.Organizations, Every: m.options.SampleEvery,
 		Log: m.options.Log,
