@@ -130,7 +130,7 @@ func (s *Sampler) tell(err error) {
 func (s *Sampler) Sample(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, sampleLimit)
 	defer cancel()
-	s.worked = 0 // what an earlier sample took says nothing of a look at who samples
+	s.worked = 0 // an earlier sample says nothing of how long it takes to read who samples
 	if s.last.Load() == nil {
 		// Likely another process samples: that is cheaper to know now than behind the checks.
 		if _, mine, err := s.mine(ctx, s.options.Pool); err != nil || !mine {
