@@ -153,7 +153,7 @@ func NewAccounting(o AccountingOptions) (*Worker, error) {
 		return nil
 	}
 	w.connect(o.Client, cmp.Or(o.TaskQueue, models.TaskQueueOf(workflows.AccountingTaskQueue, o.Fleet)),
-		o.MaxConcurrentActivities, o.MaxConcurrentWorkflowTasks, o.Name, o.Metrics.namespace(), func(sdk worker.Worker) {
+		o.MaxConcurrentActivities, o.MaxConcurrentWorkflowTasks, o.Name, o.Metrics, func(sdk worker.Worker) {
 			sdk.RegisterWorkflowWithOptions(workflows.Accounting,
 				workflow.RegisterOptions{Name: workflows.AccountingWorkflow})
 			sdk.RegisterActivity(w.activities(o.Client, settings, o.Name))

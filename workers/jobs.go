@@ -129,7 +129,7 @@ func NewJobs(o JobsOptions) (*Worker, error) {
 		return s.NoteJobWorkerStopped(ctx, id)
 	}
 	w.connect(o.Client, cmp.Or(o.TaskQueue, models.TaskQueueOf(workflows.JobsTaskQueue, o.Fleet)),
-		o.MaxConcurrentActivities, o.MaxConcurrentWorkflowTasks, o.Name, o.Metrics.namespace(), func(sdk worker.Worker) {
+		o.MaxConcurrentActivities, o.MaxConcurrentWorkflowTasks, o.Name, o.Metrics, func(sdk worker.Worker) {
 			sdk.RegisterWorkflowWithOptions(workflows.Jobs, workflow.RegisterOptions{Name: workflows.JobsWorkflow})
 			sdk.RegisterActivity(w.activities(o.Client, settings, o.Name))
 			sdk.RegisterWorkflowWithOptions(workflows.ScheduledJob,

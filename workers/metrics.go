@@ -89,7 +89,8 @@ func (m *Metrics) Requested(route, method string, status int) {
 func (m *Metrics) Run(ctx context.Context, c client.Client) {
 	// The name is one process's, also where containers share host names and process ids.
 	s := sampler.New(sampler.Options{
-		Pool: m.options.Pool, Name: processName(m.options.Name) + "/" + rand.Text()[:8], Temporal: c,
+		Pool: m.options.Pool, Name: processName(m.options.Name) + "/" + rand.Text()[:8], Worker: processName(m.options.Name),
+		Temporal:  c,
 		Namespace: m.options.Namespace,
 		Standby:   m.options.Standby, Organizations: m.options.Organizations, Every: m.options.SampleEvery,
 		Log: m.options.Log,
@@ -110,6 +111,14 @@ func (m *Metrics) namespace() string {
 		return ""
 	}
 	return cmp.Or(m.options.Namespace, client.DefaultNamespace)
+}
+
+// version is that of the program; empty: it does not say which it has.
+func (m *Metrics) version() string {
+	if m == nil {
+		return ""
+	}
+	return m.options.Version
 }
 
 // sink is told of what workers do; nil: it is not measured.

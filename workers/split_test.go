@@ -21,7 +21,9 @@ import (
 	"github.com/daybook-dev/daybook/admin/tokens"
 	"github.com/daybook-dev/daybook/internal/dev/devstack"
 	"github.com/daybook-dev/daybook/internal/dev/pgtest"
+	"github.com/daybook-dev/daybook/internal/store/figures"
 	"github.com/daybook-dev/daybook/internal/watching/health"
+	"github.com/daybook-dev/daybook/internal/watching/sampler"
 	"github.com/daybook-dev/daybook/jobs"
 	"github.com/daybook-dev/daybook/migrations"
 	"github.com/daybook-dev/daybook/queue"
@@ -81,6 +83,7 @@ func TestTwoPrimaries(t *testing.T) {
 	require.ErrorContains(t, err, "do not agree on one primary")
 	assert.ErrorContains(t, err, "(timeline 2)")
 	splitFirst(t, pool, "(timeline 1)")
+	splitPublished(t, pool)
 	serving := serve(t, pool, token)
 	serving.refuses(t)
 	for _, address := range []string{old.DatabaseURL, promoted.DatabaseURL} {
@@ -134,6 +137,17 @@ func splitFirst(t *testing.T, pool *pgxpool.Pool, says string) {
 	assert.Equal(t, health.SplitBrain, found.Findings[0].Code)
 	assert.False(t, found.Working)
 	assert.Contains(t, found.Summary, says)
+}
+
+// splitPublished checks that the gauges have the finding, on which DaybookFinding fires.
+func splitPublished(t *testing.T, pool *pgxpool.Pool) {
+	t.Helper()
+	s := sampler.New(sampler.Options{Pool: pool, Name: "test", Log: slog.New(slog.DiscardHandler)})
+	require.NoError(t, s.Sample(t.Context()))
+	g, ok := s.Gauges()
+	require.True(t, ok)
+	assert.Contains(t, g.Database.Findings,
+		figures.Finding{Code: string(health.SplitBrain), Severity: string(health.Critical), Count: 1})
 }
 
 // served is a server on a pool, for the console's and the API's callers with a token.

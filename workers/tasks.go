@@ -99,7 +99,7 @@ func NewTasks(o TasksOptions) (*Worker, error) {
 		return nil
 	}
 	w.connect(o.Client, cmp.Or(o.TaskQueue, models.TaskQueueOf(workflows.TasksTaskQueue, o.Fleet)),
-		o.MaxConcurrentActivities, o.MaxConcurrentWorkflowTasks, o.Name, o.Metrics.namespace(), func(sdk worker.Worker) {
+		o.MaxConcurrentActivities, o.MaxConcurrentWorkflowTasks, o.Name, o.Metrics, func(sdk worker.Worker) {
 			sdk.RegisterWorkflowWithOptions(workflows.Tasks, workflow.RegisterOptions{Name: workflows.TasksWorkflow})
 			sdk.RegisterActivity(w.activities(o.Client, settings, o.Name))
 		})

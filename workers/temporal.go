@@ -24,14 +24,14 @@ var ErrTemporalRefuses = failure.New(failure.TemporalRefuses,
 // connect says how the worker of Temporal's SDK is made, and what it registers. One that could not
 // start cannot start again: each attempt makes another.
 func (w *Worker) connect(
-	c client.Client, taskQueue string, concurrentActivities, concurrentWorkflowTasks int, name, namespace string,
+	c client.Client, taskQueue string, concurrentActivities, concurrentWorkflowTasks int, name string, m *Metrics,
 	register func(worker.Worker),
 ) {
 	concurrentActivities, concurrentWorkflowTasks = cmp.Or(concurrentActivities, 3), cmp.Or(concurrentWorkflowTasks, 5)
 	w.client, w.taskQueue = c, taskQueue
 	w.introduces = introduction{
 		name: name, activities: concurrentActivities, workflowTasks: concurrentWorkflowTasks,
-		namespace: namespace,
+		namespace: m.namespace(), program: m.version(),
 	}
 	w.make = func() worker.Worker {
 		sdk := worker.New(c, taskQueue, worker.Options{

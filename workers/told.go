@@ -15,6 +15,8 @@ type introduction struct {
 	activities, workflowTasks int
 	// namespace is Temporal's; empty: the client does not say which it has, and nothing else does.
 	namespace string
+	// program is the program's version; empty: it does not say which it has.
+	program string
 }
 
 // sayStarted says what the worker works, by what limits, and which database it has.
@@ -30,7 +32,7 @@ func (w *Worker) sayStarted(ctx context.Context) {
 	if schema, err := store.SchemaVersion(ctx, cmp.Or(w.schemaPool, w.pool)); err == nil {
 		says = append(says, "schema", schema)
 	}
-	if version := moduleVersion(); version != "" {
+	if version := daybookVersion(w.introduces.program); version != "" {
 		says = append(says, "version", version)
 	}
 	w.log.Info("the worker has started", says...)
@@ -82,12 +84,15 @@ func processName(given string) string { return cmp.Or(given, store.ProcessName()
 // modulePath is Daybook's.
 const modulePath = "github.com/daybook-dev/daybook"
 
-// moduleVersion is Daybook's version in a program that embeds it; empty: the program is Daybook's
-// own, and says it itself.
-func moduleVersion() string {
+// daybookVersion is Daybook's: in a program that embeds it the module's, and in its own program that
+// of the program; empty: neither is known.
+func daybookVersion(program string) string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return ""
+	}
+	if info.Main.Path == modulePath {
+		return program
 	}
 	for _, d := range info.Deps {
 		if d.Path == modulePath {

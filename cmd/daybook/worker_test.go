@@ -80,6 +80,11 @@ func TestWorkerPostsAndDrains(t *testing.T) {
 	assert.Contains(t, r.err,
 		`"kinds":["accounting","jobs","tasks"],"temporal":"`+server.Address+`","namespace":"`+namespace+`"`)
 	assert.Equal(t, 3, strings.Count(r.err, `"msg":"the worker has started"`), "one a queue")
+	for line := range strings.Lines(r.err) {
+		if strings.Contains(line, `"msg":"the worker has started"`) {
+			assert.Contains(t, line, `"version":"`+readVersion().Version+`"`)
+		}
+	}
 	assert.Equal(t, 3, strings.Count(r.err, `"msg":"the worker has stopped"`))
 	assert.Contains(t, r.err, "a second signal ends it at once")
 

@@ -61,7 +61,9 @@ func TestWorkflowCommands(t *testing.T) {
 	assert.Contains(t, again["jobs"].Says, "daybook workflow configure")
 	assert.Equal(t, "sent", changesOf(t, "resume", "--kind", "tasks", "--wait", "10ms")["tasks"].Result,
 		"no worker answers")
+	began := time.Now()
 	r := call(t.Context(), "", "workflow", "configure", "jobs", "--concurrency", "2", "--wait", "10ms")
+	assert.Less(t, time.Since(began), 5*time.Second, "no worker is asked before the wait begins")
 	assert.Equal(t, failure.ExitUnavailable, r.exit, r.err)
 	assert.Contains(t, r.err, "start `daybook worker`")
 

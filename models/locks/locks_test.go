@@ -35,7 +35,7 @@ var takers = map[string][]string{
 	"fleets":               {"migrations/00022_queues.sql"},
 	"job limits":           {"migrations/00030_limits.sql"},
 	"reconciliations":      {"migrations/00032_open_items.sql"},
-	"workers":              {"internal/store/reclaimer.go", "internal/store/wake/waker.go"},
+	"workers":              {"internal/store/figures/life.go", "internal/store/reclaimer.go", "internal/store/wake/waker.go"},
 	"migrations":           {"migrations/migrations.go", "migrations/roles.go"},
 	"archive":              {"internal/store/archives.go"},
 }

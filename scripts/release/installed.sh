@@ -185,7 +185,12 @@ inside test ! -e /usr/bin/daybook || failed "the program is left"
 inside test -e /etc/daybook/daybook.env || failed "the settings are removed"
 install "$package" | tee "$work/said"
 grep -q 'Neither unit starts by itself' "$work/said" || failed "it does not say that nothing runs"
-inside dpkg -r daybook
+# As in a chroot or while an image is built: systemd does not run, and what is to start by itself is links alone.
+inside systemctl enable daybook-worker daybook-serve
+inside unshare --mount sh -c 'mount -t tmpfs tmpfs /run/systemd && dpkg -r daybook'
+for unit in daybook-worker daybook-serve; do
+	inside test ! -L "/etc/systemd/system/multi-user.target.wants/$unit.service" || failed "the link of $unit is left"
+done
 inside dpkg -P daybook
 inside test ! -e /etc/daybook -a ! -e /var/lib/daybook || failed "something is left"
 echo "installed, upgraded, taken back, removed"

@@ -218,6 +218,9 @@ type Database struct {
 	TookSeconds float64 `json:"took_seconds"`
 	// Standby says that the process which samples leaves it to others as soon as there are any.
 	Standby bool `json:"standby,omitempty"`
+	// Sessions are the process ids of PostgreSQL's on which the process that samples shows that it
+	// lives; empty: it does not.
+	Sessions []int32 `json:"sessions,omitempty"`
 }
 
 // Snapshot is a transaction that sees an old state of the database, so that rows which were changed

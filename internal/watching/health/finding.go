@@ -114,6 +114,8 @@ type Finding struct {
 	// Runbook is the anchor of the finding's section of docs/runbook.md and docs/doctor.md.
 	Runbook string `json:"runbook"`
 
+	// severities are those of the kinds, where it is about several: Severity is the worst of them.
+	severities map[string]Severity
 	// summed: it stands for all that are beyond those with a finding of their own.
 	summed bool
 	// stalled: jobs that are due are not worked because of it, whatever its code and severity.
@@ -133,6 +135,9 @@ func (f Finding) AboutKinds() []string {
 	}
 	return slices.Clone(f.Kinds)
 }
+
+// SeverityOf is how bad it is for one of the kinds that it is about.
+func (f Finding) SeverityOf(kind string) Severity { return cmp.Or(f.severities[kind], f.Severity) }
 
 // covers reports whether it is about a kind.
 func (f Finding) covers(kind string) bool {

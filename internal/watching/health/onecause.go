@@ -44,6 +44,10 @@ func together(all []Finding) []Finding {
 
 // join has the finding stand for another kind, too.
 func (f *Finding) join(other Finding) {
+	if f.severities == nil {
+		f.severities = map[string]Severity{f.Kind: f.Severity}
+	}
+	f.severities[other.Kind] = other.Severity
 	f.Kinds = append(f.AboutKinds(), other.Kind)
 	order := kinds()
 	slices.SortFunc(f.Kinds, func(a, b string) int { return slices.Index(order, a) - slices.Index(order, b) })
@@ -114,6 +118,9 @@ func (f *Finding) explains(all []Finding, now time.Time) {
 	for _, c := range all {
 		if f.Severity.rank() > c.Severity.rank() {
 			f.Severity = c.Severity
+		}
+		if own, several := f.severities[c.Kind]; several && own.rank() > c.Severity.rank() {
+			f.severities[c.Kind] = c.Severity
 		}
 		f.stalled = f.stalled || c.stalled
 		s := sums[c.Kind]

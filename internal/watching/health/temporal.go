@@ -82,10 +82,24 @@ func tookTooLong(err error) bool {
 // Workflows asks Temporal how workflows stand and which workers poll for them, all at the same
 // time. Each question may take as long as timeout. It fails when Temporal cannot be asked at all.
 func Workflows(ctx context.Context, c client.Client, which []Workflow, timeout time.Duration) ([]WorkflowState, error) {
+	return eachWorkflow(ctx, c, which, timeout, askWorkflow)
+}
+
+// FindWorkflows is Workflows for what Temporal itself knows: it asks no worker, so that it waits for
+// none.
+func FindWorkflows(
+	ctx context.Context, c client.Client, which []Workflow, timeout time.Duration,
+) ([]WorkflowState, error) {
+	return eachWorkflow(ctx, c, which, timeout, findWorkflow)
+}
+
+func eachWorkflow(ctx context.Context, c client.Client, which []Workflow, timeout time.Duration,
+	ask func(context.Context, client.Client, Workflow, time.Duration) (WorkflowState, error),
+) ([]WorkflowState, error) {
 	states, failed := make([]WorkflowState, len(which)), make([]error, len(which))
 	var all sync.WaitGroup
 	for i, w := range which {
-		all.Go(func() { states[i], failed[i] = askWorkflow(ctx, c, w, timeout) })
+		all.Go(func() { states[i], failed[i] = ask(ctx, c, w, timeout) })
 	}
 	all.Wait()
 	// As a rule all fail for the same.
@@ -97,8 +111,7 @@ func Workflows(ctx context.Context, c client.Client, which []Workflow, timeout t
 	return states, nil
 }
 
-// RunsOf are the ids of the workflows of a kind that run. Unlike Workflows it asks no worker, so
-// that it waits for none.
+// RunsOf are the ids of the workflows of a kind that run. It asks no worker, as FindWorkflows does.
 func RunsOf(ctx context.Context, c client.Client, w Workflow, timeout time.Duration) ([]string, error) {
 	s, err := findWorkflow(ctx, c, w, timeout)
 	return s.Runs(), err

@@ -42,7 +42,7 @@ func (s *Sampler) addReport(g *figures.Gauges, before figures.Gauges, r health.R
 			about = []string{""}
 		}
 		for _, kind := range about {
-			counts[figures.Finding{Code: string(f.Code), Severity: string(f.Severity), Kind: kind}]++
+			counts[figures.Finding{Code: string(f.Code), Severity: string(f.SeverityOf(kind)), Kind: kind}]++
 		}
 	}
 	for _, f := range slices.Concat(r.Findings, r.Consequences) {

@@ -39,6 +39,9 @@ type Options struct {
 	Pool *pgxpool.Pool
 	// Name names the process; no two processes have the same.
 	Name string
+	// Worker is the name under which workers of the process show that they live: when
+	// it is killed, another process knows at once. Empty: others wait until it is silent for too long.
+	Worker string
 	// Temporal is asked for the workflows; nil: nothing is known of them. TemporalAddress and
 	// Namespace are those of health.Options.
 	Temporal                   client.Client
@@ -127,6 +130,7 @@ func (s *Sampler) tell(err error) {
 func (s *Sampler) Sample(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, sampleLimit)
 	defer cancel()
+	s.worked = 0 // an earlier sample says nothing of how long it takes to read who samples
 	if s.last.Load() == nil {
 		// Likely another process samples: that is cheaper to know now than behind the checks.
 		if _, mine, err := s.mine(ctx, s.options.Pool); err != nil || !mine {
@@ -154,6 +158,11 @@ func (s *Sampler) Sample(ctx context.Context) error {
 			return err
 		}
 		g.Holder = s.options.Name
+		if s.options.Worker != "" {
+			if g.Database.Sessions, err = figures.ReadSessions(ctx, tx, s.options.Worker); err != nil {
+				return err
+			}
+		}
 		s.addReport(&g, before, report)
 		waited = report.Waited
 		g.Database.TookSeconds = (time.Since(began) - waited).Seconds()
@@ -185,7 +194,11 @@ func (s *Sampler) mine(ctx context.Context, q store.Querier) (figures.Gauges, bo
 	patience := max(s.options.Every, time.Duration(share*g.Database.TookSeconds*float64(time.Second)))
 	free := g.SampledAt.IsZero() || g.Holder == "" || g.Age > time.Duration(silentAfter*float64(patience)) ||
 		g.Database.Standby && !s.options.Standby
-	return g, free || g.Holder == s.options.Name, nil
+	if free || g.Holder == s.options.Name {
+		return g, true, nil
+	}
+	ended, err := figures.HolderEnded(ctx, q, g)
+	return g, ended, err
 }
 
 // lock takes the lock under which a sample is written, until the transaction ends.

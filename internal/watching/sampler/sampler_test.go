@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/client"
@@ -14,6 +15,7 @@ import (
 	"github.com/daybook-dev/daybook/internal/dev/pgtest"
 	"github.com/daybook-dev/daybook/internal/store/figures"
 	"github.com/daybook-dev/daybook/internal/watching/sampler"
+	"github.com/daybook-dev/daybook/models/locks"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
@@ -109,6 +111,49 @@ func TestSilent(t *testing.T) {
 	assert.False(t, b.publishes(hangs), "when it goes on, it publishes nothing more")
 	b.exec(`UPDATE daybook.gauges SET sampled_at = sampled_at + interval '1 day'`)
 	assert.True(t, b.publishes(hangs), "the clock was set back since the other one sampled")
+}
+
+// TestKilled has another process sample at once in place of a worker that was killed, also while a
+// new one of its name runs.
+func TestKilled(t *testing.T) {
+	b := setup(t)
+	killed := sampler.New(sampler.Options{
+		Pool: b.Pool, Name: "killed", Worker: "host-1", Log: slog.New(slog.DiscardHandler),
+	})
+	lives := b.showsLife("host-1")
+	server := b.sampler("server", true)
+	require.True(t, b.publishes(killed))
+	assert.False(t, b.publishes(server), "the worker lives")
+
+	b.showsLife("host-1")
+	assert.False(t, b.publishes(server), "both live")
+	require.NoError(t, lives.Close(t.Context()))
+	require.Eventually(t, func() bool {
+		var n int
+		err := b.Pool.QueryRow(t.Context(), `SELECT count(*) FROM pg_locks WHERE classid = $1::integer::oid AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`,
+			locks.Workers).Scan(&n)
+		return err == nil && n == 1
+	}, pgtest.Patience, 10*time.Millisecond)
+	assert.True(t, b.publishes(server), "at once, and not when the last sample is old")
+}
+
+// TestNoLife leaves sampling to a process that does not show that it lives, until it is silent.
+func TestNoLife(t *testing.T) {
+	b := setup(t)
+	o := sampler.Options{Pool: b.Pool, Name: "shy", Worker: "host-1", Log: slog.New(slog.DiscardHandler)}
+	require.True(t, b.publishes(sampler.New(o)))
+	assert.False(t, b.publishes(b.sampler("other", false)))
+}
+
+// showsLife is the session of a worker, as package wake has one.
+func (b *bundle) showsLife(worker string) *pgx.Conn {
+	b.t.Helper()
+	conn, err := pgx.ConnectConfig(b.t.Context(), b.Pool.Config().ConnConfig)
+	require.NoError(b.t, err)
+	b.t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(b.t.Context())) })
+	_, err = conn.Exec(b.t.Context(), `SELECT pg_advisory_lock_shared($1, hashtext($2))`, locks.Workers, worker)
+	require.NoError(b.t, err)
+	return conn
 }
 
 // TestStandby has a process that knows less sample only while no other does.
