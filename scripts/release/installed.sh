@@ -186,6 +186,11 @@ inside test -e /etc/daybook/daybook.env || failed "the settings are removed"
 install "$package" | tee "$work/said"
 grep -q 'Neither unit starts by itself' "$work/said" || failed "it does not say that nothing runs"
 inside dpkg -r daybook
+inside install -D /dev/null /var/lib/daybook/archive/jobs.json.gz
+inside dpkg -P daybook
+inside test -e /var/lib/daybook/archive/jobs.json.gz || failed "the archive is removed"
+install "$package"
+inside rm -r /var/lib/daybook/archive
 inside dpkg -P daybook
 inside test ! -e /etc/daybook -a ! -e /var/lib/daybook || failed "something is left"
 echo "installed, upgraded, taken back, removed"
