@@ -181,6 +181,10 @@ var jobCauses = map[models.ErrorCode][]cause{
 				"version (docs/deploying.md). Else correct their payloads (docs/edit-jobs.md).",
 		},
 		{
+			words: "_ALLOW_NETWORKS can allow it", says: "the worker may not ask the address, which is not public.",
+			mend: "If it may, name its network in the variable that the error names, and restart the worker.",
+		},
+		{
 			says: "the payload is not what the type asks for.", anew: true,
 			mend: "Mend the program that enqueues them. The same payload fails again, unless a setting of the worker " +
 				"refused it: correct it (docs/edit-jobs.md), or enqueue anew.",
