@@ -179,7 +179,7 @@ func TestPushToABrowserFails(t *testing.T) {
 		"out of order":      {500, loopback, "", models.CodeUpstream5xx, models.JobPending, "answered 500"},
 		"key refused":       {403, loopback, "", models.CodeAuthenticationFailed, models.JobFailed, "answered 403"},
 		"too large":         {413, loopback, "", models.CodeHandlerError, models.JobFailed, "answered 413"},
-		"a private address": {201, nil, "", models.CodePayloadInvalid, models.JobFailed, "DAYBOOK_PUSH_ALLOW_NETWORKS"},
+		"a private address": {201, nil, "", models.CodePayloadInvalid, models.JobFailed, "DAYBOOK_PUSH_ALLOW_NETWORKS can allow it"},
 		"no key": {
 			201, loopback, "mailto:ops@example.com", models.CodeAuthenticationFailed, models.JobFailed,
 			"no VAPID key",

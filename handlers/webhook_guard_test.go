@@ -34,6 +34,7 @@ func TestWebhookRefusesPrivateAddresses(t *testing.T) {
 		j := b.run(Webhook{URL: "http://" + host + ":" + port})
 		assert.Equal(t, models.JobFailed, j.State, host)
 		assert.Equal(t, models.CodePayloadInvalid, j.Code, "%s: %s", host, j.Error)
+		assert.Contains(t, j.Error, "DAYBOOK_WEBHOOK_ALLOW_NETWORKS can allow it", "doctor and the runbook know these words")
 	}
 	assert.Empty(t, r.requests())
 }

@@ -72,6 +72,26 @@ func TestDocumentationExamples(t *testing.T) {
 	assert.Equal(t, 4, cases)
 }
 
+// TestInvoiceOfTheImport posts the invoice that docs/import.md shows by the first rules of
+// docs/rules.md, as a reader does who begins with both.
+func TestInvoiceOfTheImport(t *testing.T) {
+	t.Parallel()
+	sets, err := pages.Of("docs/rules.md", "yaml")
+	require.NoError(t, err)
+	require.NotEmpty(t, sets)
+	rules, err := posting.Compile([]byte(sets[0].Text))
+	require.NoError(t, err)
+	documents, err := pages.Of("docs/import.md", "json")
+	require.NoError(t, err)
+	require.NotEmpty(t, documents)
+	var invoice models.Document
+	require.NoError(t, json.Unmarshal([]byte(documents[0].Text), &invoice))
+	impact, err := rules.Evaluate(&invoice, posting.NewAccounts(rules.Accounts()...))
+	require.NoError(t, err)
+	assert.Equal(t, "receivable 0 1200 debit 10710 EUR\nrevenue 1 4400 credit 10000 EUR\n"+
+		"revenue 2 4700 debit 1000 EUR\ntax 1 3806 credit 1710 EUR\n", entries(impact))
+}
+
 // TestRulesOfOpenItems compiles the rules that docs/open-items.md shows of a rule set.
 func TestRulesOfOpenItems(t *testing.T) {
 	t.Parallel()

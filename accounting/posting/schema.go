@@ -93,7 +93,7 @@ func schemaProblems(root *yaml.Node, e *jsonschema.ValidationError) []Problem {
 		var problems []Problem
 		for _, name := range k.Properties {
 			p.Place = placeOf(keyNode(node, name))
-			p.Message = fmt.Sprintf("unknown key %q; remove it or correct its spelling (see docs/rules.md)", name)
+			p.Message = fmt.Sprintf("unknown key %q; remove it or correct its spelling (see https://github.com/daybook-dev/daybook/blob/main/docs/rules.md)", name)
 			problems = append(problems, p)
 		}
 		return problems

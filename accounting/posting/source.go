@@ -53,7 +53,7 @@ func parseSource(data []byte) (*source, []Problem) {
 	var problems []Problem
 	for _, w := range wrong {
 		if w.Message == strictyaml.Empty {
-			w.Message += "; docs/rules.md shows what belongs in it"
+			w.Message += "; https://github.com/daybook-dev/daybook/blob/main/docs/rules.md shows what belongs in it"
 		}
 		problems = append(problems, Problem{Place: Place{w.Line, w.Column}, Message: w.Message})
 	}

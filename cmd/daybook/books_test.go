@@ -114,6 +114,18 @@ func TestExplain(t *testing.T) {
 	assert.Equal(t, int64(2), l.Entries[0].DocumentVersion)
 }
 
+// A month that is closed before its end is closed all the same, with a note.
+func TestPeriodClosedBeforeItsEnd(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.sample("acme")
+	b.ok("periods", "add", "--org", "acme", "--month", "2999-11")
+	r := b.run("periods", "close", "--org", "acme", "--month", "2999-11")
+	assert.Zero(t, r.exit, r.err)
+	assert.Contains(t, r.err, "Note: the period to 2999-11-30 is not over: no document that comes later can be posted there.")
+	assert.Equal(t, "2999-11-01 to 2999-11-30: closed\n", r.out)
+}
+
 // A year is closed and opened as a whole: all its periods or none. A month that is closed alone
 // says what is open before it.
 func TestPeriodsOfAYear(t *testing.T) {
@@ -128,6 +140,7 @@ func TestPeriodsOfAYear(t *testing.T) {
 	assert.Contains(t, r.err,
 		"Note: 11 periods before are still open, from 2025-01-01 on: documents can be posted there.")
 	assert.Equal(t, "2025-12-01 to 2025-12-31: closed\n", r.out)
+	assert.NotContains(t, r.err, "is not over")
 
 	r = b.run("periods", "close", "--org", "acme", "--year", "2025")
 	assert.Zero(t, r.exit)

@@ -114,7 +114,8 @@ func TestDumpsOfThePages(t *testing.T) {
 	for _, c := range commandsOf(t, "docs/runbook.md", "pg_dump --data-only", 3) {
 		pgtest.Program(t, filled(c, instead)...)
 	}
-	pgtest.Program(t, "pg_dump", "--format", "custom", "--file", instead["daybook.dump"], "--dbname", instead["OLD"])
+	dumped := map[string]string{"$DAYBOOK_DATABASE_URL": instead["OLD"], "daybook.dump": instead["daybook.dump"]}
+	pgtest.Program(t, filled(commandsOf(t, "docs/operating.md", "pg_dump", 1)[0], dumped)...)
 	pgtest.Program(t, filled(commandsOf(t, "docs/operating.md", "pg_restore", 1)[0], instead)...)
 
 	balance, audit := from.ok("trial-balance", "--org", "es"), from.ok("audit", "--org", "de")

@@ -22,7 +22,7 @@ Daybook is installed. Next:
 NEXT
 else
 	cat <<'NEXT'
-Daybook is upgraded; what runs is still the version before. Next:
+Another version of Daybook is installed; what runs is still the version before. Next:
   1. DAYBOOK_DATABASE_URL=postgres://OWNER… daybook migrate up (with --roles where you have roles); not when you go back
   2. systemctl try-restart daybook-worker daybook-serve
 NEXT

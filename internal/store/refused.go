@@ -51,7 +51,7 @@ func goesOnWithoutTLS(c *pgconn.Config) bool {
 
 // ConnectionsAdvice is what to do about LacksConnections.
 const ConnectionsAdvice = "Raise max_connections, or the limit of the role or of the database, or lower " +
-	"pool_max_conns in the workers' addresses: docs/operating.md#start says how many " +
+	"pool_max_conns in the workers' addresses: https://github.com/daybook-dev/daybook/blob/main/docs/operating.md#start says how many " +
 	"connections a worker opens."
 
 // LacksConnections reports whether no connection could be made because the server, the role or the
@@ -68,7 +68,7 @@ func LacksDisk(err error) bool { return SQLState(err) == stateDiskFull }
 // SplitAdvice is what to do about hosts.ErrSplit.
 const SplitAdvice = "Stop the server that was not promoted last, the one with the lower timeline, and keep it from " +
 	"starting; what it alone has written since is lost when it is rewound, so read that first " +
-	"(docs/operating.md#failover)."
+	"(https://github.com/daybook-dev/daybook/blob/main/docs/operating.md#failover)."
 
 // Advice is what to do about an error by which the server says itself what it lacks; empty: it does
 // not.

@@ -191,6 +191,11 @@ inside unshare --mount sh -c 'mount -t tmpfs tmpfs /run/systemd && dpkg -r daybo
 for unit in daybook-worker daybook-serve; do
 	inside test ! -L "/etc/systemd/system/multi-user.target.wants/$unit.service" || failed "the link of $unit is left"
 done
+inside install -D /dev/null /var/lib/daybook/archive/jobs.json.gz
+inside dpkg -P daybook
+inside test -e /var/lib/daybook/archive/jobs.json.gz || failed "the archive is removed"
+install "$package"
+inside rm -r /var/lib/daybook/archive
 inside dpkg -P daybook
 inside test ! -e /etc/daybook -a ! -e /var/lib/daybook || failed "something is left"
 echo "installed, upgraded, taken back, removed"

@@ -166,7 +166,7 @@ func printSources(a *cli.App, w io.Writer, sources []audit.SourceFigures) error 
 		return err
 	}
 	_, err := fmt.Fprintf(w, "\nThe documents of %s are not compared with what is posted of them: this program cannot read them.\n"+
-		"The program that has the source can: workers.Audit (docs/embedding.md).\n", strings.Join(unread, ", "))
+		"The program that has the source can: workers.Audit (https://github.com/daybook-dev/daybook/blob/main/docs/embedding.md).\n", strings.Join(unread, ", "))
 	return err
 }
 

@@ -24,7 +24,7 @@ func exportCommand(a *cli.App) *cobra.Command {
 		Use:   "export --format hledger|ledger|beancount|csv --org ORG|--all-orgs",
 		Short: "Write the ledger as a journal for hledger, Ledger or Beancount, or as CSV",
 		Long: "Writes what was posted in the order of posting dates: the same bytes for the same ledger, with exact amounts. With\n" +
-			"--all-orgs each organization has accounts of its own in the one file. docs/export.md describes the formats.",
+			"--all-orgs each organization has accounts of its own in the one file. https://github.com/daybook-dev/daybook/blob/main/docs/export.md describes the formats.",
 		Example: "  daybook export --format hledger --org shop --assertions -o shop.journal\n  hledger -f shop.journal " +
 			"check -s ordereddates payees balancednoautoconversion",
 		Args: cobra.NoArgs,

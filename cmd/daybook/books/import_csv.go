@@ -21,7 +21,7 @@ func importCSVCommand(a *cli.App) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "csv --mapping FILE PATH…",
 		Short: "Import documents from CSV files by a mapping",
-		Long: "Imports the rows of CSV files, which a mapping file (docs/import.md) turns into documents. A path is a file, a folder or an\n" +
+		Long: "Imports the rows of CSV files, which a mapping file (https://github.com/daybook-dev/daybook/blob/main/docs/import.md) turns into documents. A path is a file, a folder or an\n" +
 			"archive (.zip, .tar, .tar.gz, .tar.xz) with files that end in .csv; archives are read without unpacking them to disk.\n" +
 			"A document with a row that is wrong is refused as a whole, and the others go on.",
 		Example: "  daybook import csv --org shop --mapping mapping.yaml exports/\n  daybook import csv --org shop " +
@@ -35,7 +35,7 @@ func importCSVCommand(a *cli.App) *cobra.Command {
 		},
 		RunE: func(c *cobra.Command, args []string) error {
 			if mappingFile == "" {
-				return cli.Usagef("give --mapping FILE: the columns' meaning is described there (docs/import.md)")
+				return cli.Usagef("give --mapping FILE: the columns' meaning is described there (https://github.com/daybook-dev/daybook/blob/main/docs/import.md)")
 			}
 			source, shipped := importer.ShippedMapping(mappingFile)
 			if !shipped {

@@ -15,7 +15,7 @@ func importNDJSONCommand(a *cli.App) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "ndjson PATH…|-",
 		Short: "Import documents in Daybook's own format, one JSON object a line",
-		Long: "Imports documents in Daybook's own format, one JSON object a line (docs/import.md). A path is a file, or a folder or an\n" +
+		Long: "Imports documents in Daybook's own format, one JSON object a line (https://github.com/daybook-dev/daybook/blob/main/docs/import.md). A path is a file, or a folder or an\n" +
 			"archive (.zip, .tar, .tar.gz, .tar.xz) with files that end in .ndjson or .jsonl; - reads standard input.",
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {

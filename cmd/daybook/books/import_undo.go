@@ -81,7 +81,7 @@ func importUndoCommand(a *cli.App) *cobra.Command {
 		Short: "Take back what an import wrote",
 		Long: "Takes back what an import wrote. A document that it made and that was never posted is removed with its job; what is posted\n" +
 			"is reversed by the workers. A document that it changed gets its former content again. What was changed since is left\n" +
-			"alone and listed, and so is what is posted in a closed period, unless the policy is first_open_day (docs/import.md).\n" +
+			"alone and listed, and so is what is posted in a closed period, unless the policy is first_open_day (https://github.com/daybook-dev/daybook/blob/main/docs/import.md).\n" +
 			"An undo that was interrupted goes on when it is called again.",
 		Example: "  daybook import undo 17 --dry-run\n  daybook import undo 17",
 		Args:    cobra.ExactArgs(1),

@@ -38,7 +38,7 @@ func openItemsListCommand(a *cli.App) *cobra.Command {
 		Short: "List what is open of each document, by counterparty",
 		Long: "Lists what is open of each document on accounts with the role receivable, payable or advance. Amounts are debits less\n" +
 			"credits: what a customer owes is positive, what a supplier is owed negative. They add up to the accounts' balances on\n" +
-			"the day. Of documents in a group, credits pay debits, the oldest first (docs/open-items.md).",
+			"the day. Of documents in a group, credits pay debits, the oldest first (https://github.com/daybook-dev/daybook/blob/main/docs/open-items.md).",
 		Example: "  daybook open-items list --org acme --on 2026-03-31",
 		Args:    cobra.NoArgs,
 		RunE: a.OnDatabase(func(c *cobra.Command, db *cli.Database, _ []string) (err error) {

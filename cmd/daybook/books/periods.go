@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/spf13/cobra"
@@ -210,6 +211,9 @@ func periodsChangeCommand(a *cli.App, verb string, change periodChange) *cobra.C
 				a.Say("Note: %s still open, from %s on: documents can be posted there. `daybook periods list` shows them.",
 					phrase.Plural(int64(n), "period before is", "periods before are"), stillOpen[0].StartsOn)
 			}
+			if last := changed[len(changed)-1].EndsOn; verb == "close" && !last.Before(today()) {
+				a.Say("Note: the period to %s is not over: no document that comes later can be posted there.", last)
+			}
 			return showPeriodChanges(a, changed, year != "")
 		},
 	}
@@ -218,6 +222,11 @@ func periodsChangeCommand(a *cli.App, verb string, change periodChange) *cobra.C
 	command.Flags().StringVar(&year, "year", "", "all periods of a year such as 2026, or none of them")
 	command.Flags().StringVar(&from, "from", "", "the first day of the period")
 	return command
+}
+
+func today() models.Date {
+	now := time.Now()
+	return models.NewDate(now.Year(), now.Month(), now.Day())
 }
 
 // periodsWithin are the organization's periods from the first to the last day of some.

@@ -257,7 +257,7 @@ func announce(a *cli.App, s *devstack.Stack, console devConsole, log string, fil
 	}
 	path := ""
 	if _, err := exec.LookPath("daybook"); err != nil {
-		path = " They need `daybook` on the PATH: `make build` builds it\ninto bin/."
+		path = " They need `daybook` on the PATH; in a clone,\n`make build` builds it into bin/."
 	}
 	_, err := fmt.Fprintf(a.Stdout, `
 Console       %s

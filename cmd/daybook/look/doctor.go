@@ -36,7 +36,7 @@ func doctorCommand(a *cli.App) *cobra.Command {
 		Long: "Looks at the database, its migrations and roles, Temporal, the workflow of each kind and the workers that poll for it, and at what waits,\n" +
 			"what failed and what holds jobs back. It says what is wrong, since when, how much waits for it, who owns it, and what to do, the\n" +
 			"worst first. It changes nothing, costs the same whatever the tables' size, and ends within seconds also when the database or\n" +
-			"Temporal is unavailable. docs/doctor.md has every code.\n\n" +
+			"Temporal is unavailable. https://github.com/daybook-dev/daybook/blob/main/docs/doctor.md has every code.\n\n" +
 			"The exit code is 0 when nothing is wrong (findings of severity info do not count), 7 when there are warnings, and 8 when work\n" +
 			"that is due is not done.",
 		Example: "  daybook doctor\n  daybook doctor --json | jq '.findings[] | {code, kind, count, todo}'",

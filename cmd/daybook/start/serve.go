@@ -31,8 +31,9 @@ func serveCommand(a *cli.App) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve the HTTP API and the web console until a signal ends it",
-		Long: "Serves the HTTP API (docs/http-api.md) and the web console (docs/console.md), at /console/, until SIGINT or SIGTERM; then it accepts no new requests, finishes those that it is\n" +
-			"answering, and ends. Its OpenAPI document is at /openapi.json; /healthz says that it runs, /readyz that the database answers.\n" +
+		Long: "Serves the HTTP API (https://github.com/daybook-dev/daybook/blob/main/docs/http-api.md) and the web console\n" +
+			"(https://github.com/daybook-dev/daybook/blob/main/docs/console.md), at /console/, until SIGINT or SIGTERM; then it\n" +
+			"accepts no new requests, finishes those that it is answering, and ends. Its OpenAPI document is at /openapi.json; /healthz says that it runs, /readyz that the database answers.\n" +
 			"Every other request of the API needs a token, and a token signs in to the console: see `daybook tokens create`.\n\n" +
 			"The console shows workflows, workers and schedules of the Temporal that the environment names; without Temporal all else works.\n\n" +
 			"It answers only this machine, unless --listen names another address and --expose confirms it. It speaks plain HTTP:\n" +

@@ -36,7 +36,8 @@ func workerCommand(a *cli.App) *cobra.Command {
 			"TEMPORAL_TLS…, TEMPORAL_PROFILE and the configuration file. The queues' settings are\n" +
 			"ACCOUNTING_QUEUE_BATCH_SIZE, ACCOUNTING_QUEUE_POLL_INTERVAL_SECONDS and ACCOUNTING_QUEUE_RETRY_BASE_SECONDS,\n" +
 			"JOB_QUEUE_BATCH_SIZE and JOB_QUEUE_POLL_INTERVAL_SECONDS, TASK_QUEUE_BATCH_SIZE and TASK_QUEUE_POLL_INTERVAL_SECONDS;\n" +
-			"those of the built-in types are in docs/job-types.md and docs/tasks.md.\n\n" +
+			"those of the built-in types are in https://github.com/daybook-dev/daybook/blob/main/docs/job-types.md and\n" +
+			"https://github.com/daybook-dev/daybook/blob/main/docs/tasks.md.\n\n" +
 			"DAYBOOK_TASKS_DATABASE_URL is the same database for tasks alone, best as worker_service_user, which may call the functions\n" +
 			"that tasks need and nothing else; without it tasks are worked as DAYBOOK_DATABASE_URL says.\n\n" +
 			"It works documents, background jobs and tasks; each queue has a workflow that is started once, by an operator:\n\n" +

@@ -29,7 +29,7 @@ func jobsEnqueueCommand(a *cli.App) *cobra.Command {
 		Use:   "enqueue TYPE --org ORG [--payload JSON]",
 		Short: "Enqueue a job",
 		Long: "Enqueues a job. The payload of one of Daybook's own types is checked against the type's schema\n" +
-			"(docs/job-types.md). The payload of any other type is checked by its worker, which knows the schema.",
+			"(https://github.com/daybook-dev/daybook/blob/main/docs/job-types.md). The payload of any other type is checked by its worker, which knows the schema.",
 		Example: "  daybook jobs enqueue webhook --org acme --payload '{\"url\": \"https://example.com/hook\"}' --key order-17-paid\n" +
 			"  daybook jobs enqueue report --org acme --payload @report.json --run-at 2026-04-01T06:00:00Z",
 		Args: cobra.ExactArgs(1),

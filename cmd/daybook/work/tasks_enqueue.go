@@ -18,7 +18,7 @@ func tasksEnqueueCommand(a *cli.App) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "enqueue TYPE [--payload JSON]",
 		Short: "Enqueue a task",
-		Long: "Enqueues a task. What its payload must have depends on the type (docs/tasks.md); the worker checks that. Every call makes a task: a\n" +
+		Long: "Enqueues a task. What its payload must have depends on the type (https://github.com/daybook-dev/daybook/blob/main/docs/tasks.md); the worker checks that. Every call makes a task: a\n" +
 			"process that must begin once is begun by its kickoff function.",
 		Example: "  daybook tasks enqueue db_function --payload '{\"task_type\": \"db_function\", \"db_function\": " +
 			"\"comms.send_email_supervisor\", \"send_email_task_id\": 123}'",

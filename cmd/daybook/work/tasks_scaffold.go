@@ -23,7 +23,7 @@ func tasksScaffoldCommand(a *cli.App) *cobra.Command {
 		Short: "Write the migration of a process that is supervised in SQL, and its tests",
 		Long: "Writes two files. NAME.sql is a migration: the tables of the process, its supervisor, a function that begins it, the handlers\n" +
 			"of its attempts, and the grants of worker_service_user. NAME_test.sql tests it, and leaves nothing behind. Both work as they are\n" +
-			"written, with psql and with goose; no database is needed to write them. docs/tasks.md walks through it.",
+			"written, with psql and with goose; no database is needed to write them. https://github.com/daybook-dev/daybook/blob/main/docs/tasks.md walks through it.",
 		Example: "  daybook tasks scaffold send_reminder --schema shop --references shop.orders.order_id --out migrations --prefix 00007_\n" +
 			"  daybook tasks scaffold send_invoice --channel email --max-attempts 8",
 		Args: cobra.ExactArgs(1),

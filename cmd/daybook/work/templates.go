@@ -19,7 +19,7 @@ func templatesCommand(a *cli.App) *cobra.Command {
 		Use:   "templates",
 		Short: "List and preview the templates for mail",
 		Long: "Lists and previews the templates for mail that jobs of the types email and notification use " +
-			"(docs/job-types.md).",
+			"(https://github.com/daybook-dev/daybook/blob/main/docs/job-types.md).",
 	}
 	dir := command.PersistentFlags().String("dir", "",
 		"the directory of templates (default "+cli.MailTemplatesVariable+")")

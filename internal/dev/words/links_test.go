@@ -176,3 +176,23 @@ func TestMakeHasWhatThePagesGiveIt(t *testing.T) {
 	}
 	assert.Greater(t, given, 20)
 }
+
+// pageNamed is a page in a text that a program prints.
+var pageNamed = regexp.MustCompile(`"[^"]*(?:[^/."]|")docs/[a-z-]+\.md`)
+
+// TestProgramsNamePagesByTheirAddress: who has the program from a package has no docs beside it.
+func TestProgramsNamePagesByTheirAddress(t *testing.T) {
+	t.Parallel()
+	named := 0
+	files(t, func(path string, number int, line string) {
+		if number == 0 || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") ||
+			strings.HasPrefix(path, "internal/dev/") || strings.HasPrefix(path, "bench/") || strings.HasPrefix(strings.TrimSpace(line), "//") {
+			return
+		}
+		if strings.Contains(line, "/blob/main/docs/") {
+			named++
+		}
+		assert.NotRegexp(t, pageNamed, line, "%s:%d: want https://github.com/daybook-dev/daybook/blob/main/docs/…", path, number)
+	})
+	assert.Greater(t, named, 30)
+}

@@ -328,7 +328,7 @@ func placeOf(source Source, row csvRow) string {
 // spread is the error of a document that must be in one file and has rows in two.
 func (p *csvPass) spread(g *csvGroup) error {
 	if first := p.files[g.file]; first.err != nil {
-		return invalid("it has rows in %s too, which cannot be read; see group.files in docs/import.md", first.name)
+		return invalid("it has rows in %s too, which cannot be read; see group.files in https://github.com/daybook-dev/daybook/blob/main/docs/import.md", first.name)
 	}
 	return invalid("it has rows in %s too; if that is one document set group.files to joined, if not to apart",
 		p.files[g.also].name)

@@ -86,7 +86,7 @@ func mappingTree(source []byte) (*yaml.Node, []MappingProblem) {
 	problems := make([]MappingProblem, len(wrong))
 	for i, w := range wrong {
 		if w.Message == strictyaml.Empty {
-			w.Message += "; see docs/import.md for an example"
+			w.Message += "; see https://github.com/daybook-dev/daybook/blob/main/docs/import.md for an example"
 		}
 		problems[i] = MappingProblem{w.Line, w.Column, w.Message}
 	}
@@ -183,7 +183,7 @@ func wordViolation(root *yaml.Node, e *jsonschema.ValidationError) []MappingProb
 			}
 			problems = append(problems, MappingProblem{
 				at.Line, at.Column,
-				fmt.Sprintf("unknown key %q; remove it or correct its spelling (see docs/import.md)", name),
+				fmt.Sprintf("unknown key %q; remove it or correct its spelling (see https://github.com/daybook-dev/daybook/blob/main/docs/import.md)", name),
 			})
 		}
 		return problems
@@ -192,7 +192,7 @@ func wordViolation(root *yaml.Node, e *jsonschema.ValidationError) []MappingProb
 	case *kind.Type:
 		p.Message = fmt.Sprintf("%s is of type %s, want %s", path, k.Got, strings.Join(k.Want, " or "))
 	case *kind.AnyOf:
-		p.Message = path + " has none of the forms that are allowed here (see docs/import.md)"
+		p.Message = path + " has none of the forms that are allowed here (see https://github.com/daybook-dev/daybook/blob/main/docs/import.md)"
 	case *kind.Pattern:
 		p.Message = fmt.Sprintf("%q is not a valid name; use letters, digits and the signs _ . -, a letter first", k.Got)
 	default:

@@ -26,7 +26,7 @@ var ErrNeeded = failure.New(failure.DirectAddressNeeded, "the address leads thro
 // PreparedAdvice is what to do about prepared statements that another client has in the session, or
 // that are not in it (SQLSTATE 42P05, 26000).
 const PreparedAdvice = "the driver prepares statements, and a pooler gives the session to another client after each " +
-	"transaction: add default_query_exec_mode=cache_describe to the address, or see docs/scaling.md for other drivers"
+	"transaction: add default_query_exec_mode=cache_describe to the address, or see https://github.com/daybook-dev/daybook/blob/main/docs/scaling.md for other drivers"
 
 const (
 	// rounds is how many times two clients compare their sessions before the pooler is known to give

@@ -73,7 +73,7 @@ var accountingCauses = map[models.ErrorCode][]cause{
 		{
 			words: "has no active rule set", back: true,
 			says: "the organization has no posting rules yet, or none is active.",
-			mend: "Write its rules into a file, as docs/rules.md shows, such as rules.yaml, and apply them: `daybook rules " +
+			mend: "Write its rules into a file, as https://github.com/daybook-dev/daybook/blob/main/docs/rules.md shows, such as rules.yaml, and apply them: `daybook rules " +
 				"apply rules.yaml --org {org}`. " +
 				"`daybook rules list --org {org}` shows whether there is one to activate.",
 		},
@@ -114,7 +114,7 @@ var accountingCauses = map[models.ErrorCode][]cause{
 		mend: "The application that wrote the document corrects it and marks it ready again.",
 	}},
 	models.CodeAmountSign: {{
-		says: "an amount has a sign that the document's type does not allow (docs/import.md#amounts-and-signs).",
+		says: "an amount has a sign that the document's type does not allow (https://github.com/daybook-dev/daybook/blob/main/docs/import.md#amounts-and-signs).",
 		back: true,
 		mend: "The application that wrote the document corrects it and marks it ready again.",
 	}},
@@ -172,32 +172,36 @@ var jobCauses = map[models.ErrorCode][]cause{
 	}},
 	models.CodeHandlerError: {{
 		says: "the handler returned an error, or panicked.",
-		mend: "The error says what is wrong; mend it in the handler, or correct the payload (docs/edit-jobs.md).",
+		mend: "The error says what is wrong; mend it in the handler, or correct the payload (https://github.com/daybook-dev/daybook/blob/main/docs/edit-jobs.md).",
 	}},
 	models.CodePayloadInvalid: {
 		{
 			words: "unknown field", says: "the payload has a field that the worker's program does not know.",
 			mend: "If that program is older than the one that enqueues, start the newer one; jobs that need it name a " +
-				"version (docs/deploying.md). Else correct their payloads (docs/edit-jobs.md).",
+				"version (https://github.com/daybook-dev/daybook/blob/main/docs/deploying.md). Else correct their payloads (https://github.com/daybook-dev/daybook/blob/main/docs/edit-jobs.md).",
+		},
+		{
+			words: "_ALLOW_NETWORKS can allow it", says: "the worker may not ask the address, which is not public.",
+			mend: "If it may, name its network in the variable that the error names, and restart the worker.",
 		},
 		{
 			says: "the payload is not what the type asks for.", anew: true,
 			mend: "Mend the program that enqueues them. The same payload fails again, unless a setting of the worker " +
-				"refused it: correct it (docs/edit-jobs.md), or enqueue anew.",
+				"refused it: correct it (https://github.com/daybook-dev/daybook/blob/main/docs/edit-jobs.md), or enqueue anew.",
 		},
 	},
 	models.CodeKeyUnknown: {{
 		says: "the worker does not have the key of the payload.",
-		mend: "Give it the key, in its file of keys (docs/encryption.md).",
+		mend: "Give it the key, in its file of keys (https://github.com/daybook-dev/daybook/blob/main/docs/encryption.md).",
 	}},
 	models.CodeActivityNotStandalone: {{
 		says: "the Temporal server starts no activity without a workflow around it.",
 		mend: "Have it run Server 1.32 or newer with Standalone Activities on, or leave out `standalone` in the worker's " +
-			"file (docs/job-types.md).",
+			"file (https://github.com/daybook-dev/daybook/blob/main/docs/job-types.md).",
 	}},
 	models.CodeNotEncrypted: {{
 		says: "members of the payload came in plain that the type encrypts.", anew: true,
-		mend: "Mend the program that enqueues them (docs/encryption.md), and encrypt these: `daybook jobs edit ID " +
+		mend: "Mend the program that enqueues them (https://github.com/daybook-dev/daybook/blob/main/docs/encryption.md), and encrypt these: `daybook jobs edit ID " +
 			"--payload @FILE --encrypt MEMBERS --retry`.",
 	}},
 	models.CodePayloadTooLarge: {{
@@ -214,7 +218,7 @@ var jobCauses = map[models.ErrorCode][]cause{
 	}},
 	models.CodeHandlerMissing: {{
 		says: "no worker had a handler for the type.", back: true,
-		mend: "Start a worker that has one. A built-in type needs its settings (docs/job-types.md); a worker logs at its " +
+		mend: "Start a worker that has one. A built-in type needs its settings (https://github.com/daybook-dev/daybook/blob/main/docs/job-types.md); a worker logs at its " +
 			"start which ones it lacks.",
 	}},
 	models.CodeReclaimed: {{
@@ -239,7 +243,7 @@ var commonCauses = map[models.ErrorCode][]cause{
 		{
 			says: "what it called did not answer in time.",
 			mend: "Look why that is slow: the error names it. The time that a call has is a setting of the type " +
-				"(docs/job-types.md), or the handler's own.",
+				"(https://github.com/daybook-dev/daybook/blob/main/docs/job-types.md), or the handler's own.",
 		},
 	},
 	models.CodeDatabaseError: {{

@@ -287,14 +287,14 @@ func missingFinding(f Finding, waits time.Duration) Finding {
 	if f.Kind == "tasks" {
 		f.Says = fmt.Sprintf("No worker that runs has a processor for tasks of type %s: %s They wait until a worker "+
 			"starts that has one.", f.Type, waiting(f, waits))
-		f.Todo = "Start a worker that has a processor for it. A built-in type needs its settings (docs/tasks.md); a " +
+		f.Todo = "Start a worker that has a processor for it. A built-in type needs its settings (https://github.com/daybook-dev/daybook/blob/main/docs/tasks.md); a " +
 			"worker logs at its start which ones it lacks."
 		return f
 	}
 	f.Says = fmt.Sprintf("No worker that runs has a handler for jobs of type %s: %s When they have been due for five "+
 		"minutes while a worker ran, they become "+
 		"dead letters; they come back by themselves when a worker starts that has one.", f.Type, waiting(f, waits))
-	f.Todo = "Start a worker that has a handler for it. A built-in type needs its settings (docs/job-types.md); a " +
+	f.Todo = "Start a worker that has a handler for it. A built-in type needs its settings (https://github.com/daybook-dev/daybook/blob/main/docs/job-types.md); a " +
 		"worker logs at its start which ones it lacks."
 	return f
 }

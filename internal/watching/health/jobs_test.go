@@ -58,6 +58,7 @@ INSERT INTO daybook.jobs (id, org_id, type, payload, state, last_error, last_err
 SELECT 'm' || n, 'acme', 'email', '{}', 'failed', 'dial tcp 10.0.0.1:25: connection refused', 'NETWORK_ERROR', now() - n * interval '1 hour', 5 FROM generate_series(1, 3) n;
 INSERT INTO daybook.jobs (id, org_id, type, payload, state, last_error, last_error_code, finished_at, run_count) VALUES
   ('p', 'acme', 'email', '{}', 'failed', 'no recipient', 'PAYLOAD_INVALID', now(), 1), ('n', 'acme', 'email', '{}', 'failed', 'gone', 'NOT_FOUND', now(), 1), ('h', 'acme', 'shrink', '{}', 'failed', 'no worker has a handler', 'HANDLER_MISSING', now(), 0),
+  ('w', 'acme', 'webhook', '{}', 'failed', 'https://hooks.local: the host''s address is private, loopback, link-local or reserved; DAYBOOK_WEBHOOK_ALLOW_NETWORKS can allow it', 'PAYLOAD_INVALID', now(), 1),
   ('f', 'acme', 'bill', '{}', 'failed', 'payload: unknown field "currency"', 'PAYLOAD_INVALID', now(), 1), ('k', 'acme', 'payout', '{}', 'failed', '{"$encrypted": {"key": "age1x", "wrapped": "", "data": ""}}', 'KEY_UNKNOWN', now(), 1);
 INSERT INTO daybook.accounting_work_queue (version_hint, org_id, document_id, state, last_error, last_error_code, finished_at, updated_at) VALUES
   (1, 'acme', 'invoice 7', 'failed', 'no rule matches', 'NO_MATCHING_RULE', now(), now()), (1, 'acme', 'd', 'failed', 'in March', 'PERIOD_CLOSED', now(), now()),
@@ -70,7 +71,7 @@ INSERT INTO queues.task_completed (task_id) SELECT task_id FROM queues.task`)
 	for _, f := range of(r, health.FailedJobs) {
 		said[f.Kind+" "+f.Type+" "+f.ErrorCode] = f
 	}
-	assert.Len(t, said, 9)
+	assert.Len(t, said, 10)
 	assert.Contains(t, said["jobs email NOT_FOUND"].Todo, "daybook jobs cancel --all --type email --code NOT_FOUND",
 		"or the finding stays")
 	assert.Contains(t, said["accounting  DOCUMENT_UNKNOWN"].Todo, "daybook accounting cancel acme u")
@@ -85,6 +86,10 @@ INSERT INTO queues.task_completed (task_id) SELECT task_id FROM queues.task`)
 	assert.Contains(t, payload.Todo, "daybook jobs cancel --all --type email --code PAYLOAD_INVALID")
 	assert.NotContains(t, payload.Todo, "jobs retry", "the same payload fails again")
 	assert.Contains(t, payload.Todo, "docs/edit-jobs.md")
+	local := said["jobs webhook PAYLOAD_INVALID"]
+	assert.Contains(t, local.Todo, "name its network in the variable that the error names, and restart the worker",
+		"the payload is right")
+	assert.Contains(t, local.Todo, "daybook jobs retry --all --type webhook --code PAYLOAD_INVALID")
 	newer := said["jobs bill PAYLOAD_INVALID"]
 	assert.Contains(t, newer.Todo, "docs/deploying.md", "the worker's program may be older")
 	assert.Contains(t, newer.Todo, "daybook jobs retry --all --type bill --code PAYLOAD_INVALID")
