@@ -451,6 +451,11 @@ SELECT FROM daybook.periods WHERE org_id = $1 AND starts_on = $2 FOR NO KEY UPDA
 ;
 SELECT FROM daybook.queues WHERE name = $1 FOR NO KEY UPDATE
 ;
+SELECT NOT EXISTS (
+       SELECT FROM pg_locks
+        WHERE locktype = 'advisory' AND classid = $1::integer::oid AND objsubid = 2 AND granted AND pid = ANY ($2::integer[])
+          AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))
+;
 SELECT NOT EXISTS (SELECT 1 FROM daybook.api_tokens x WHERE x.org_id = $1) AND NOT EXISTS (SELECT 1 FROM daybook.actions x WHERE x.org_id = $1 AND x.outcome = 'done')
    AND NOT EXISTS (SELECT 1 FROM daybook.archives x WHERE x.org_ids @> ARRAY[$1]) AND NOT EXISTS (SELECT 1 FROM daybook.erasures x WHERE x.org_id = $1)
 ;
@@ -546,6 +551,10 @@ SELECT coalesce(array_agg(o ORDER BY n), '{}')
   FROM unnest($1::text[]) WITH ORDINALITY AS u (o, n)
  WHERE NOT EXISTS (SELECT 1 FROM daybook.organizations x WHERE x.id = u.o)
    AND NOT EXISTS (SELECT 1 FROM daybook.documents x WHERE x.org_id = u.o)
+;
+SELECT coalesce(array_agg(pid), '{}') FROM pg_locks
+ WHERE locktype = 'advisory' AND classid = $1::integer::oid AND objid = hashtext($2)::oid AND objsubid = 2 AND granted
+   AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
 ;
 SELECT coalesce(import_id, 0) FROM daybook.documents WHERE org_id = $1 AND id = $2
 ;
@@ -3633,7 +3642,7 @@ WITH looked AS MATERIALIZED (
 ), steps AS (
     DELETE FROM daybook.job_steps s USING doomed d WHERE s.job_id = d.id RETURNING 1
 ), rates AS (
-    DELETE FROM daybook.job_limit_rates r USING doomed d WHERE r.scope = d.limit_scope AND r.org_id = $5 AND r.limit_key = d.limit_key
+    DELETE FROM daybook.job_limit_rates r USING doomed d WHERE r.scope = d.limit_scope AND r.org_id = $5 AND r.limit_key = d.limit_key AND NOT EXISTS (SELECT FROM daybook.jobs o WHERE o.limit_scope = r.scope AND o.org_id = r.org_id AND o.limit_key = r.limit_key AND o.finished_at IS NULL)
 ), links AS (
     DELETE FROM daybook.job_links l USING doomed d WHERE l.job_id = d.id RETURNING 1
 ), adopted AS (
@@ -4123,7 +4132,7 @@ WITH receipts AS (
 ), tokens AS (
     UPDATE daybook.api_tokens t SET name = '[erased]', revoked_at = coalesce(t.revoked_at, clock_timestamp()) WHERE t.org_id = $1 AND t.name <> '[erased]' RETURNING 1
 ), rates AS (
-    DELETE FROM daybook.job_limit_rates r WHERE r.org_id = $1
+    DELETE FROM daybook.job_limit_rates r WHERE r.org_id = $1 AND NOT EXISTS (SELECT FROM daybook.jobs o WHERE o.limit_scope = r.scope AND o.org_id = r.org_id AND o.limit_key = r.limit_key AND o.finished_at IS NULL)
 ), operations AS (
     DELETE FROM daybook.bulk_operations b WHERE b.org_id = $1 RETURNING 1
 ), imports AS (
