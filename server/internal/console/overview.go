@@ -143,7 +143,7 @@ func (c *console) readHealth(ctx context.Context, r *request, org string, d *ove
 }
 
 // check asks whether work gets done, and counts the jobs of all organizations in the same snapshot.
-// alone: for somebody who may see one organization, and of the installation what stops its work.
+// alone: the reader may see one organization, and of the installation what stops its work.
 func (c *console) check(ctx context.Context, org string, alone bool) checked {
 	var gauges figures.Gauges
 	o := health.Options{
