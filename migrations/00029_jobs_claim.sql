@@ -293,12 +293,12 @@ BEGIN
     -- A worker whose places are all taken does not claim. What claim_jobs does beside this, once a minute, goes before.
     UPDATE daybook.job_workers w SET last_seen = clock_timestamp()
      WHERE w.id = turn AND w.stopped_at IS NULL AND w.last_seen < clock_timestamp() - interval '2 minutes';
-    -- What is locked is being completed.
+    -- What is locked is being completed. state::text: the index of stale leases is not walked for a few ids.
     UPDATE daybook.jobs j SET last_attempted_at = clock_timestamp()
-     WHERE j.id = ANY (ARRAY(SELECT h.id FROM daybook.jobs h WHERE h.id = ANY (renew_jobs.jobs) AND h.turn_id = turn AND h.state = 'leased'
+     WHERE j.id = ANY (ARRAY(SELECT h.id FROM daybook.jobs h WHERE h.id = ANY (renew_jobs.jobs) AND h.turn_id = turn AND h.state::text = 'leased'
                                 AND h.last_attempted_at < clock_timestamp() - interval '1.5 seconds'
                               ORDER BY h.org_id, h.id FOR NO KEY UPDATE SKIP LOCKED));
-    RETURN QUERY SELECT j.id, j.fence, j.cancel_requested FROM daybook.jobs j WHERE j.id = ANY (renew_jobs.jobs) AND j.turn_id = turn AND j.state = 'leased';
+    RETURN QUERY SELECT j.id, j.fence, j.cancel_requested FROM daybook.jobs j WHERE j.id = ANY (renew_jobs.jobs) AND j.turn_id = turn AND j.state::text = 'leased';
 END
 $$;
 COMMENT ON FUNCTION daybook.renew_jobs IS
@@ -467,10 +467,11 @@ CREATE FUNCTION daybook.retry_delay(job_id text, attempt integer, base double pr
 AS $$
 DECLARE
     bytes  CONSTANT bytea := convert_to(job_id || '/' || attempt, 'UTF8');
-    -- Within what neither a power nor an interval overflows at: an attempt must end, whatever its policy.
-    growth CONSTANT double precision := least(greatest(factor, 0.1), 1e9);
+    -- Within what neither a power nor an interval overflows at, and with the default for what is null: an
+    -- attempt must end, whatever its policy, and its next one not begin at once.
+    growth CONSTANT double precision := least(greatest(coalesce(factor, 2), 0.1), 1e9);
     steps  CONSTANT double precision := least(attempt - 1, floor(250 / log(greatest(growth, 10))));
-    plain  CONSTANT double precision := least(least(greatest(base, 0), 1e9) * growth ^ steps, greatest(most, 0), 1e9);
+    plain  CONSTANT double precision := least(least(greatest(coalesce(base, 30), 0), 1e9) * growth ^ steps, greatest(coalesce(most, 21600), 0), 1e9);
     hash   numeric := 14695981039346656037;
     low    integer;
 BEGIN
@@ -524,7 +525,7 @@ BEGIN
         SELECT * FROM daybook.jobs j
          WHERE j.turn_id = daybook.sql_turn(stop_job_worker.worker) AND num_nulls(nullif(j.state, 'leased')) = 1
          ORDER BY j.org_id, j.id
-           FOR NO KEY UPDATE
+           FOR NO KEY UPDATE SKIP LOCKED -- one that an application has locked keeps none of the others
     LOOP
         PERFORM daybook.end_async_operation(job, 'rescheduled', NULL, 'SNOOZED', 'its worker stopped before it was done', interval '0');
         total := total + 1;
@@ -533,7 +534,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION daybook.stop_job_worker IS
-    'Puts on record that a worker has stopped, gives back what it holds, uncounted, and returns how many jobs that were';
+    'Puts on record that a worker has stopped, gives back what it holds, uncounted, and returns how many jobs that were. What is locked, as by its completion, ends with its lease';
 
 -- +goose StatementEnd
 

@@ -182,12 +182,34 @@ func TestSnoozedAndGivenBack(t *testing.T) {
 	assert.True(t, b.asks(`NOT EXISTS (SELECT FROM daybook.live_job_workers)`))
 }
 
+// A worker that stops does not wait for a job that an application has locked: the others are due.
+func TestGivenBackBesideALock(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(`SELECT daybook.start_job_worker('a', '{w}')`)
+	locked, other := b.enqueued(org, queue.JobOptions{}), b.enqueued(org, queue.JobOptions{})
+	require.Len(t, b.claims("a", 5), 2)
+	tx, err := b.Pool.Begin(t.Context())
+	require.NoError(t, err)
+	_, err = tx.Exec(t.Context(), `SELECT FROM daybook.jobs WHERE id = $1 FOR UPDATE`, locked)
+	require.NoError(t, err)
+	err = pgx.BeginFunc(t.Context(), b.Pool, func(tx pgx.Tx) error {
+		_, err := tx.Exec(t.Context(), `SET LOCAL lock_timeout = '5s'; SELECT daybook.stop_job_worker('a')`)
+		return err
+	})
+	require.NoError(t, err)
+	require.NoError(t, tx.Rollback(t.Context()))
+	assert.Equal(t, "leased 1", b.state(locked))
+	assert.Equal(t, "pending 0 SNOOZED", b.state(other))
+}
+
 // An attempt ends whatever policy it has, and its next one is due neither in the past nor never.
 func TestAttemptsEndByAnyPolicy(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	for _, policy := range []string{
 		"'x', 300, 30, 100, 3600", "'x', 300, 1e300, 1e300, 3600", "'x', 2, 'NaN', 'NaN', 3600", "'x', 300, 40000, 1, 3600",
+		"'x', 2, null, 120, 3600", "'x', 2, 1800, null, 3600",
 	} {
 		assert.True(t, b.asks(`extract(epoch FROM daybook.retry_delay(`+policy+`)) BETWEEN 3240 AND 3960`), policy)
 	}
@@ -196,6 +218,7 @@ func TestAttemptsEndByAnyPolicy(t *testing.T) {
 	} {
 		assert.True(t, b.asks(`extract(epoch FROM daybook.retry_delay(`+policy+`)) BETWEEN 0 AND 31`), policy)
 	}
+	assert.True(t, b.asks(`extract(epoch FROM daybook.retry_delay('x', 300, 30, 2, null)) BETWEEN 19440 AND 23760`))
 	assert.True(t, b.asks(`extract(epoch FROM daybook.retry_delay('x', 300, 30, 2, 1e300)) BETWEEN 0.9e9 AND 1.1e9`))
 	b.exec(`SELECT daybook.start_job_worker('a', '{w}')`)
 	for _, end := range []string{

@@ -35,7 +35,8 @@ func TestPythonWorker(t *testing.T) {
 		"odd outcomes": (*conformance).oddOutcomes, "pythonic outcomes": (*conformance).pythonicOutcomes,
 		"locked neighbour": (*conformance).lockedNeighbour, "behind a pooler": (*conformance).behindAPooler,
 		"hangs in a step": (*conformance).hangsInStep, "hangs on": (*conformance).hangsOn, "polls rarely": (*conformance).pollsRarely,
-		"claim lost": (*conformance).claimLost, "claims fail": (*conformance).claimsFail,
+		"claim lost": (*conformance).claimLost, "claims fail": (*conformance).claimsFail, "claims wait": (*conformance).claimsWait,
+		"lost while it stops": (*conformance).lostWhileItStops, "stops before it starts": (*conformance).stopsBeforeItStarts,
 		"silent connections": (*conformance).silentConnections, "stale connections": (*conformance).staleConnections,
 		"reads only": (*conformance).readsOnly, "deaf": (*conformance).deaf, "stops in a claim": (*conformance).stopsInClaim,
 	} {
@@ -51,6 +52,9 @@ func TestPythonWorker(t *testing.T) {
 // pythonic are what a handler in Python may do beside that, and what is said of it.
 var pythonic = []struct{ do, want, said string }{
 	{"exits", "pending 1 HANDLER_ERROR by the policy", "SystemExit: 1"},
+	{"bare", "pending 1 HANDLER_ERROR by the policy", "bare"},
+	{"rolls back", "pending 1 HANDLER_ERROR by the policy", "psycopg.Rollback"},
+	{"rolls back in step", "pending 1 HANDLER_ERROR by the policy", "step 'effect': psycopg.Rollback"},
 	{"odd text", "pending 1 HANDLER_ERROR by the policy", "? "},
 	{"conflicts", "pending 1 HANDLER_ERROR effects b b b b b b b b b b by the policy", "SerializationFailure: could not serialize"},
 }
@@ -87,14 +91,19 @@ SELECT count(*) FROM daybook.claim_jobs((SELECT w.name FROM daybook.job_workers 
 	assert.Equal(c.t, "completed 2 effects a", c.text(stateStmt, id))
 }
 
-// claimsFail: a worker whose claims are cancelled by the database goes on with what it has, and claims
-// when it can.
-func (c *conformance) claimsFail() {
+// claimsFail: a worker whose claims are cancelled goes on with what it has, and claims when it can,
+// whatever limits its role has.
+func (c *conformance) claimsFail() { c.claimsCancelled("-c statement_timeout=3s -c lock_timeout=3s") }
+
+// claimsWait: without such limits none goes on waiting that the worker has given up.
+func (c *conformance) claimsWait() { c.claimsCancelled("") }
+
+func (c *conformance) claimsCancelled(options string) {
 	running := c.enqueue("patient", `{"do": "hang"}`, queue.JobOptions{})
 	u, err := url.Parse(c.URL)
 	require.NoError(c.t, err)
 	values := u.Query()
-	values.Set("options", "-c statement_timeout=3s")
+	values.Set("options", options)
 	u.RawQuery = strings.ReplaceAll(values.Encode(), "+", "%20")
 	worker := c.start("DAYBOOK_DATABASE_URL=" + u.String())
 	c.until("it runs", runsStmt, running)

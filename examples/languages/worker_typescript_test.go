@@ -32,6 +32,7 @@ var oddities = []struct{ do, want string }{
 	{"missing file", `pending 1 HANDLER_ERROR by the policy`},
 	{"other database", `pending 1 HANDLER_ERROR by the policy`},
 	{"conflict", `completed 1 effects bc`},
+	{"looks lost", `pending 1 HANDLER_ERROR by the policy`},
 	{"half a pair", `completed 1 RESULT_NOT_STORED`},
 	{"half a pair as key", `completed 1 RESULT_NOT_STORED`},
 	{"whole pair", `completed 1 {"text": "😀"}`},
@@ -71,7 +72,8 @@ func TestTypeScriptWorker(t *testing.T) {
 		"locked neighbour": (*conformance).lockedNeighbour, "hangs in a step": (*conformance).hangsInStep,
 		"silent connections": (*conformance).silentConnections, "reads only": (*conformance).readsOnly,
 		"stops in a claim": (*conformance).stopsInClaim, "clock": (*conformance).clock, "deaf": (*conformance).deaf,
-		"claim lost": (*conformance).claimLost, "claims fail": (*conformance).claimsFail,
+		"claim lost": (*conformance).claimLost, "claims fail": (*conformance).claimsFail, "claims wait": (*conformance).claimsWait,
+		"lost while it stops": (*conformance).lostWhileItStops, "stops before it starts": (*conformance).stopsBeforeItStarts,
 		"stale connections": (*conformance).staleConnections, "behind a pooler": (*conformance).behindAPooler,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -145,7 +147,7 @@ func (c *conformance) silentConnections() {
 // readsOnly: while the server takes no writes, as one that is the primary no more, a worker goes on,
 // and completes what its handlers have done when it takes them again.
 func (c *conformance) readsOnly() {
-	id := c.enqueue("patient", `{"do": "slow"}`, queue.JobOptions{})
+	id := c.enqueue("patient", `{"do": "slow note", "note": "a"}`, queue.JobOptions{})
 	worker := c.start()
 	c.until("it runs", runsStmt, id)
 	readOnly := func(setting string) {
@@ -157,10 +159,40 @@ func (c *conformance) readsOnly() {
 		c.text(`SELECT count(pg_terminate_backend(pid))::text FROM pg_stat_activity WHERE application_name = 'daybook worker' AND datname = current_database()`)
 	}
 	readOnly("on")
-	c.until("nothing is written", `SELECT last_attempted_at < clock_timestamp() - interval '6 seconds' FROM daybook.jobs WHERE id = $1`, id)
+	// Longer than the time in which what loses against other transactions is given up.
+	c.until("nothing is written", `SELECT last_attempted_at < clock_timestamp() - interval '18 seconds' FROM daybook.jobs WHERE id = $1`, id)
 	readOnly("off")
 	c.until("it is completed", `SELECT state = 'completed' FROM daybook.jobs WHERE id = $1`, id)
-	assert.Equal(c.t, "completed 1", c.text(stateStmt, id))
+	assert.Equal(c.t, "completed 1 effects a", c.text(stateStmt, id))
+	c.stopped(worker)
+}
+
+// lostWhileItStops: a worker that is to stop does not wait for a job that it holds no more.
+func (c *conformance) lostWhileItStops() {
+	id := c.enqueue("patient", `{"do": "deaf"}`, queue.JobOptions{})
+	worker := c.start("GRACE=3000000")
+	c.until("it runs", runsStmt, id)
+	require.NoError(c.t, worker.Process.Signal(syscall.SIGTERM))
+	c.until("it knows", `SELECT clock_timestamp() > $1::timestamptz + interval '2 seconds'`, time.Now())
+	_, err := c.Pool.Exec(c.t.Context(), `UPDATE daybook.jobs SET fence = fence + 1 WHERE id = $1`, id)
+	require.NoError(c.t, err)
+	c.stopped(worker)
+	assert.Contains(c.t, worker.log.String(), id+", attempt 1: its lease is lost")
+	assert.NotContains(c.t, worker.log.String(), "Overflow", "so long a grace period is none")
+}
+
+// stopsBeforeItStarts: a worker whose database is not there yet tries again, and can be stopped.
+func (c *conformance) stopsBeforeItStarts() {
+	listener, err := new(net.ListenConfig).Listen(c.t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(c.t, err)
+	c.t.Cleanup(func() { _ = listener.Close() })
+	worker := c.start("DAYBOOK_DATABASE_URL=postgresql://" + listener.Addr().String() + "/none")
+	for range 3 {
+		conn, err := listener.Accept()
+		require.NoError(c.t, err)
+		require.NoError(c.t, conn.Close())
+	}
+	require.NoError(c.t, listener.Close())
 	c.stopped(worker)
 }
 

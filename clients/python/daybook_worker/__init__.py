@@ -158,7 +158,8 @@ class Worker:
         if threading.current_thread() is threading.main_thread():
             before = {n: signal.signal(n, lambda *_: self.stop()) for n in (signal.SIGTERM, signal.SIGINT)}
         try:
-            self._db.enduring(self._start)
+            if not self._start():
+                return
             threading.Thread(target=self._renewing, daemon=True).start()
             try:
                 while not self._stopping:
@@ -182,7 +183,7 @@ class Worker:
         jobs = []
         try:
             jobs = self._claim(free)
-        except (Unavailable, psycopg.errors.QueryCanceled, psycopg.errors.LockNotAvailable) as e:
+        except Unavailable as e:
             log.warning("claim jobs: %s", e)
         for job in jobs:
             threading.Thread(target=self._work, args=(job,), daemon=True).start()
@@ -193,8 +194,10 @@ class Worker:
     def _drain(self) -> None:
         with self._changed:
             self._changed.wait_for(lambda: not any(job._held for job in self._running.values()), self._grace)
+        until = time.monotonic() + PATIENCE
         try:
-            self._db.enduring(lambda: self._db.call("SELECT daybook.stop_job_worker(%s)", self.name, within=LEASE))
+            self._db.enduring(lambda: self._db.call("SELECT daybook.stop_job_worker(%s)", self.name, within=LEASE),
+                              lambda: time.monotonic() < until)
         except psycopg.Error as e:
             log.warning("stop: %s: what is left ends like the jobs of a killed worker", e)
         with self._changed:
@@ -202,12 +205,19 @@ class Worker:
                 job._held = False
                 job.stopped.set()
 
-    def _start(self) -> None:
+    def _start(self) -> bool:
+        """Puts the worker on record. False: it is to stop before the database is there."""
         types, all = list(self._handlers), self._handlers.values()
-        self._db.call(
-            "SELECT daybook.start_job_worker(%s, %s, %s, %s, %s, %s, %s, %s)", self.name, types, self._fleet,
-            [h.version for h in all], [h.max_attempts for h in all], [float(h.timeout) for h in all], self._owner,
-            self._parallel)
+        try:
+            self._db.enduring(lambda: self._db.call(
+                "SELECT daybook.start_job_worker(%s, %s, %s, %s, %s, %s, %s, %s)", self.name, types, self._fleet,
+                [h.version for h in all], [h.max_attempts for h in all], [float(h.timeout) for h in all], self._owner,
+                self._parallel), lambda: not self._stopping)
+        except psycopg.Error:
+            if not self._stopping:
+                raise
+            return False
+        return True
 
     def _claim(self, most: int) -> list:
         # What was leased longer ago than a lease lasts is lost.
@@ -230,7 +240,8 @@ class Worker:
             job._steps.close()
             if job.stopped.is_set():
                 return
-            self._db.enduring(lambda: self._complete(job, result, unstored), job, foreign=bool(job._in_tx))
+            self._db.enduring(lambda: self._complete(job, result, unstored), lambda: job._held,
+                              foreign=bool(job._in_tx))
         except BaseException as e:  # also sys.exit() in a handler
             returned, job._steps.closed = job._steps.closed, True
             if self._is_first(job):
@@ -253,6 +264,8 @@ class Worker:
             for f in job._in_tx:
                 f(conn)
             conn.execute("SELECT daybook.complete_job(%s, %s, %s, %s)", (job.job_id, job.fence, result, unstored))
+            return
+        raise JobError("psycopg.Rollback has undone what in_tx was given, and the completion with it")
 
     def _is_first(self, job: Job) -> bool:
         """Ends an attempt. The first thread puts its end on record: the handler's, or one of the renewing thread."""
@@ -276,7 +289,7 @@ class Worker:
             args = (job.job_id, job.fence, code, text, e.seconds if isinstance(e, RetryAfter) else None,
                     isinstance(e, Final), h.base, h.factor, h.most)
         try:
-            state = self._db.enduring(lambda: self._db.call(query, *args), job)[0]["state"]
+            state = self._db.enduring(lambda: self._db.call(query, *args), lambda: job._held)[0]["state"]
         except Exception:
             log.exception("job %s, attempt %d: %s: that is not on record: its lease expires", job.job_id, job.attempt,
                           text)
@@ -305,7 +318,9 @@ class Worker:
         What waits for the database does so in threads of its own: the next renewal is due."""
         for key, job in asked.items():
             if key not in held:
-                job._held = False
+                with self._changed:
+                    job._held = False
+                    self._changed.notify_all()
                 if self._is_first(job) and not job._steps.closed:  # else it may just have been completed
                     log.warning("job %s, attempt %d: its lease is lost", job.job_id, job.attempt)
                 continue
@@ -320,7 +335,12 @@ class Worker:
                 first = key in self._running and self._is_first(job)
                 job._threads += first
             if first:
-                threading.Thread(target=self._end_beside, args=(job, why), daemon=True).start()
+                try:
+                    threading.Thread(target=self._end_beside, args=(job, why), daemon=True).start()
+                except RuntimeError:  # there are too many: its lease expires
+                    job._held = False
+                    self._leave(job)
+                    raise
 
     def _free(self) -> None:
         """Ends the connections of attempts that have been over for a while, and tells of handlers that go on."""

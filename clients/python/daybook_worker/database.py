@@ -93,26 +93,29 @@ class Database:
             conn.close()
 
     def call(self, query: str, *args, within: float = 2 * PATIENCE) -> list:
-        """Runs a statement of the worker's own. Without an answer within so many seconds the connection is lost."""
+        """Runs a statement of the worker's own, which may take so many seconds, whatever limits its role has."""
         with self.connection() as conn:
-            timer = threading.Timer(within, _shut, (conn,))
+            timer = threading.Timer(within + 0.5, _shut, (conn,))  # the server's own answer comes first, if there is one
             timer.start()
             try:
                 with conn.transaction(), conn.cursor(row_factory=dict_row) as cursor:
+                    cursor.execute(f"SET LOCAL statement_timeout = {within * 1000:.0f}; SET LOCAL lock_timeout = 0")
                     return cursor.execute(query, args).fetchall()
+            except psycopg.errors.QueryCanceled as e:
+                raise Unavailable(e, counted=False) from e
             finally:
                 timer.cancel()
 
-    def enduring(self, f: Callable[[], Any], job: Optional["Job"] = None, foreign: bool = False) -> Any:
-        """Calls f again while the database is not there: for a while, or as long as the lease of job is held. foreign:
-        f runs code of the application in its transaction."""
-        until, pause, tries = time.monotonic() + PATIENCE, 0.1, 0
+    def enduring(self, f: Callable[[], Any], wanted: Callable[[], bool], foreign: bool = False) -> Any:
+        """Calls f again if the database was to blame, while that is wanted. foreign: f runs code of the application in
+        its transaction."""
+        pause, tries = 0.1, 0
         while True:
             try:
                 return f()
             except Unavailable as e:
                 tries += foreign and e.counted
-                if tries >= TRIES or not (job._held if job else time.monotonic() < until):
+                if tries >= TRIES or not wanted():
                     raise e.__cause__
                 log.warning("tried again in %g s: %s", pause, e)
                 time.sleep(pause)

@@ -8,6 +8,8 @@ LONGEST = 1e9  # seconds, 31 years; PostgreSQL's intervals overflow beyond some 
 class JobError(Exception):
     """Fails an attempt with a code. The code is of 1 to 64 capital letters, digits and "_"."""
 
+    code = "HANDLER_ERROR"  # of a subclass that does not call __init__
+
     def __init__(self, message: str, code: str = "HANDLER_ERROR"):
         super().__init__(message)
         self.code = code
@@ -20,6 +22,8 @@ class Final(JobError):
 class RetryAfter(JobError):
     """Fails the attempt. The next one, if one is left, begins after so many seconds."""
 
+    seconds = None  # as the policy says
+
     def __init__(self, seconds: float, message: str, code: str = "HANDLER_ERROR"):
         super().__init__(message, code)
         self.seconds = _finite(seconds, 0.0)
@@ -27,6 +31,8 @@ class RetryAfter(JobError):
 
 class Snooze(Exception):
     """Puts the job off for so many seconds, at least one. No attempt is counted."""
+
+    seconds = 1.0
 
     def __init__(self, seconds: float):
         self.seconds = _finite(seconds, 1.0)

@@ -6,6 +6,8 @@ from typing import Optional
 OUTAGE = ("08", "53", "57P", "58", "25006", "25P03")
 # Another transaction was faster, or the session has plans or prepared statements that are no longer right.
 CONFLICT = ("40001", "40P01", "72000", "26000", "42P05")
+# Of those, what only this server says of itself. The others may be what the transaction does: asks another server.
+OWN = ("57P", "25006", "53100", "53300", "58")
 
 
 class Unavailable(Exception):
@@ -22,4 +24,4 @@ def unavailable(e: BaseException, lost: bool) -> Optional[Unavailable]:
     state = getattr(e, "sqlstate", None) or ""
     if not isinstance(e, Exception) or not (lost or state.startswith(OUTAGE + CONFLICT)):
         return None
-    return Unavailable(e, lost or state.startswith(CONFLICT))
+    return Unavailable(e, lost or not state.startswith(OWN))

@@ -49,7 +49,7 @@ class Steps:
     def _begin(self, name: str) -> dict:
         with self._lock:
             if self._kept is None:
-                self._kept = {s["name"]: s for s in self._db.enduring(self._read, self._job)}
+                self._kept = {s["name"]: s for s in self._db.enduring(self._read, lambda: self._job._held)}
             if self.closed:
                 raise _step_error(name, "STEP_INVALID", "the handler has returned")
             if not 0 < len(name.encode()) <= 64 or "\0" in name:
@@ -80,7 +80,8 @@ class Steps:
             with self._db.connection(self._job) as conn, conn.transaction():
                 now, more = f(conn, step["result"]) if in_tx else result
                 return self._keep(conn, {**step, "times": step["times"] + 1, "done": not more}, now, began, not in_tx)
-        return self._db.enduring(keep, self._job, foreign=in_tx)
+            raise _step_error(step["name"], "HANDLER_ERROR", "psycopg.Rollback has undone it")
+        return self._db.enduring(keep, lambda: self._job._held, foreign=in_tx)
 
     def _keep(self, conn: psycopg.Connection, step: dict, result: Any, began: float, again: bool) -> dict:
         text, unstored = as_json(result)

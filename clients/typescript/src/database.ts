@@ -8,8 +8,8 @@ const mostTries = 10; // of a transaction with the application's code, which may
 
 /** What is said of a transaction that did not commit although nothing is wrong with what it did. */
 export class Unavailable extends Error {
-  /** begun: it was not for want of a connection. */
-  constructor(readonly why: unknown, readonly begun: boolean) {
+  /** counted: it may be the transaction's own doing, which is done again a few times only. */
+  constructor(readonly why: unknown, readonly counted: boolean) {
     super(String(why));
   }
 }
@@ -40,7 +40,7 @@ export class Database {
 
   /** Closes all connections, without waiting for a server that says nothing any more. */
   close(): void {
-    for (const pool of this.pools) void pool.end();
+    for (const pool of this.pools) pool.end().catch(() => {}); // one may be closed already
     for (const socket of this.sockets) socket.destroySoon();
   }
 
@@ -56,22 +56,23 @@ export class Database {
       committing = true;
       await unless(over, tx.query("COMMIT"));
     } catch (e) {
-      const blamed = !over.aborted && (committing ? isLost(e) || isFault(e) : await isToBlame(tx, e));
+      const state = over.aborted ? "good" : committing ? isLost(e) ? "lost" : "failed" : await stateOf(tx);
       tx.release(true); // which closes it, and so rolls back
-      throw blamed ? new Unavailable(e, true) : e;
+      const lost = state === "lost", blamed = lost || state === "failed" && isFault(e);
+      throw blamed ? new Unavailable(e, lost || !isFault(e, own)) : e;
     }
     tx.release();
     return result;
   }
 
-  /** Runs a statement of the worker's own, which may take so many milliseconds, whatever limit its role has. */
+  /** Runs a statement of the worker's own, which may take so many milliseconds, whatever limits its role has. */
   async ask(pool: pg.Pool, limit: number, text: string, ...values: unknown[]): Promise<any[]> {
     const over = silence(limit + 500); // the server's own answer comes first, if there is one
     try {
       return await this.transaction(pool, over, async (tx) => (await tx.query(text, values)).rows,
-        `; SET LOCAL statement_timeout = ${limit}`);
+        `; SET LOCAL statement_timeout = ${limit}; SET LOCAL lock_timeout = 0`);
     } catch (e) {
-      if (over.aborted || e instanceof pg.DatabaseError && e.code === "57014") throw new Unavailable(e, true);
+      if (over.aborted || e instanceof pg.DatabaseError && e.code === "57014") throw new Unavailable(e, false);
       throw e;
     }
   }
@@ -83,7 +84,7 @@ export class Database {
         return await f();
       } catch (e) {
         if (!(e instanceof Unavailable)) throw e;
-        if (theirs && e.begun) tries++;
+        if (theirs && e.counted) tries++;
         if (tries === mostTries || !wanted()) throw e.why;
         this.log.warn(`daybook: tried again: ${e.message}`);
       }
@@ -122,16 +123,15 @@ function unless<T>(signal: AbortSignal, p: Promise<T>): Promise<T> {
 }
 
 /**
- * Whether the database is to blame for the error of a transaction. Errors of other things look the same, so the
- * transaction itself is asked: is it good, the error is not its own.
+ * How a transaction is after an error. Errors of other things look like its own, so it is asked itself: if it is good,
+ * the error is not its own.
  */
-async function isToBlame(tx: pg.ClientBase, e: unknown): Promise<boolean> {
+async function stateOf(tx: pg.ClientBase): Promise<"good" | "failed" | "lost"> {
   try {
     await unless(silence(answersWithin), tx.query("SELECT 1"));
-    return false;
+    return "good";
   } catch (state) {
-    const failed = state instanceof pg.DatabaseError && state.code === "25P02";
-    return failed ? isFault(e) : true;
+    return state instanceof pg.DatabaseError && state.code === "25P02" ? "failed" : "lost";
   }
 }
 
@@ -142,11 +142,13 @@ function isLost(e: unknown): boolean {
     /^(no answer within|Connection terminated|timeout e|Client (has|was) )/.test(String(message));
 }
 
+type Fault = [state: string, routine?: string, words?: string];
+
 /**
  * What PostgreSQL says of itself, by how the SQLSTATE begins, and where that is not enough, by its routine or words.
  * Daybook's own workers have the same table.
  */
-const faults: [state: string, routine?: string, words?: string][] = [
+const faults: Fault[] = [
   // The session has plans, statements or types that were made for what is no longer so: a new one has not.
   ["0A000", "RevalidateCachedQuery"], ["0A000", "", "cached plan"], ["26000"], ["42P05"], ["08P01"],
   ["42804", "plpgsql_param_eval_"], ["42804", "ExecEvalFieldSelect"], ["42804", "ExecEvalWholeRowVar"],
@@ -157,12 +159,14 @@ const faults: [state: string, routine?: string, words?: string][] = [
   // The server has no room, shuts down, starts, only reads, or has ended the session.
   ["53"], ["58"], ["08"], ["57P"], ["25006"], ["25P03"],
 ];
+/** Of those, what only this server says of itself. The others may be what the transaction does: asks another server. */
+const own: Fault[] = [["57P"], ["25006"], ["53100"], ["53300"], ["58"]];
 
-function isFault(e: unknown): boolean {
+function isFault(e: unknown, among = faults): boolean {
   for (; e instanceof Error; e = e.cause) {
     if (!(e instanceof pg.DatabaseError)) continue;
     const { code = "", routine = "", message } = e;
-    return faults.some(([s, r = "", w = ""]) => code.startsWith(s) && routine.startsWith(r) && message.includes(w));
+    return among.some(([s, r = "", w = ""]) => code.startsWith(s) && routine.startsWith(r) && message.includes(w));
   }
   return false;
 }

@@ -32,7 +32,7 @@ interface Step {
 export class Steps {
   private kept?: Promise<Map<string, Step>>;
   private readonly asked = new Map<string, boolean>(); // by name: whether it was kept before
-  private closed = false;
+  closed = false; // the handler has returned
 
   constructor(private readonly attempt: Attempt) {}
 

@@ -27,6 +27,7 @@ const renewWithin = 3000; // so that there is time for a second try, by another 
 const askWithin = 5000; // for what else the worker asks the database
 const completeWithin = 30_000; // for each try, when the handler has returned in time
 const returnWithin = 5000; // for a handler to return after its attempt is over
+const longestTimer = 2 ** 31 - 1; // a longer one is over at once
 
 const now = () => performance.now(); // which no change of the clock moves
 
@@ -163,7 +164,7 @@ export class Worker {
     process.on("SIGTERM", this.stop).on("SIGINT", this.stop);
     const ended = new AbortController();
     try {
-      await this.db.enduring(() => this.start(), () => !this.stopping);
+      if (!await this.start()) return;
       const renewing = this.renewing(ended.signal);
       try {
         while (!this.stopping) await this.round();
@@ -188,7 +189,7 @@ export class Worker {
   /** Waits until a job has ended, the worker is to stop, or for so long. */
   private pause(milliseconds: number): Promise<void> {
     return new Promise((resolve) => {
-      const timer = setTimeout(resolve, milliseconds);
+      const timer = setTimeout(resolve, Math.min(milliseconds, longestTimer));
       this.wake = () => {
         clearTimeout(timer);
         resolve();
@@ -220,12 +221,20 @@ export class Worker {
     return [];
   }
 
-  private start(): Promise<unknown> {
+  /** Puts the worker on record. False: it is to stop before the database is there. */
+  private async start(): Promise<boolean> {
     const all = [...this.handlers.values()];
-    return this.ask(this.claims, "SELECT daybook.start_job_worker($1, $2, $3, $4, $5, $6, $7, $8)", this.name,
-      [...this.handlers.keys()], this.options.fleet, all.map((h) => h.version),
+    const start = () => this.ask(this.claims, "SELECT daybook.start_job_worker($1, $2, $3, $4, $5, $6, $7, $8)",
+      this.name, [...this.handlers.keys()], this.options.fleet, all.map((h) => h.version),
       all.map((h) => h.maxAttempts), all.map((h) => h.timeout),
       this.options.owner, this.options.parallel);
+    try {
+      await this.db.enduring(start, () => !this.stopping);
+      return true;
+    } catch (e) {
+      if (!this.stopping) throw e;
+      return false;
+    }
   }
 
   private async claim(most: number): Promise<Running[]> {
@@ -338,9 +347,13 @@ export class Worker {
 
   /** Ends an attempt whose time is over, whose job is to be cancelled, or that has lost its lease (undefined). */
   private look(running: Running, toCancel?: boolean): void {
-    const { job, until, abort } = running, { timeout } = this.handlers.get(job.type)!;
+    const { job, until, steps, abort } = running, { timeout } = this.handlers.get(job.type)!;
     if (toCancel === undefined) {
       this.leased.delete(running);
+      this.wake();
+      if (!abort.signal.aborted && !steps.closed) { // else it may just have been completed
+        this.options.log.warn(`daybook: job ${job.id}, attempt ${job.attempt}: its lease is lost`);
+      }
       abort.abort(new Error("its lease is lost"));
     } else if (abort.signal.aborted) {
       return; // its end is about to be on record

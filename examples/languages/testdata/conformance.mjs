@@ -108,6 +108,7 @@ const actions = {
     note(job);
     job.inTx(() => readFile("/nowhere/at/all"));
   },
+  "looks lost": (job) => job.inTx((tx) => tx.query("DO $$BEGIN RAISE SQLSTATE '08006'; END$$")),
   "other database": (job) => job.inTx(() => new pg.Client("postgresql://127.0.0.1:1/none").connect()),
   "conflict": (job) => job.inTx(async (tx) => {
     const first = !cut.has(job.id);
@@ -120,6 +121,10 @@ const actions = {
   }),
   "deaf": () => new Promise(() => {}),
   "slow": () => sleep(3000),
+  "slow note": async (job) => {
+    await sleep(3000);
+    note(job);
+  },
   "no result": () => ({ text: "\0" }),
   "hang": stopped,
   "hang once": async (job) => {

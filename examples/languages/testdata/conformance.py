@@ -27,6 +27,14 @@ def refuse(job):
     job.in_tx(lambda conn: fail(ValueError("refused")))
 
 
+class Bare(JobError):
+    def __init__(self):
+        pass
+
+    def __str__(self):
+        return "bare"
+
+
 class Unprintable(Exception):
     def __str__(self):
         raise RuntimeError("no text")
@@ -185,6 +193,10 @@ DO = {
     "missing file": missing_file,
     "conflict": conflict,
     "conflicts": lambda job: conflict(job, always=True),
+    "looks lost": lambda job: job.in_tx(lambda conn: conn.execute("DO $$BEGIN RAISE SQLSTATE '08006'; END$$")),
+    "rolls back": lambda job: job.in_tx(lambda conn: fail(psycopg.Rollback())),
+    "rolls back in step": lambda job: effect_step(job, then=lambda conn: fail(psycopg.Rollback())),
+    "bare": lambda job: fail(Bare()),
     "other database": lambda job: job.in_tx(lambda conn: psycopg.connect("host=127.0.0.1 port=1")),
     "exits": lambda job: sys.exit(1),
     "half a pair": lambda job: {"text": "\ud83d"},
@@ -197,6 +209,7 @@ DO = {
     "hang": lambda job: job.stopped.wait(),
     "hang once": hang_once,
     "slow": lambda job: time.sleep(3),
+    "slow note": lambda job: (time.sleep(3), note(job))[1],
     "deaf": lambda job: time.sleep(3600 if job.attempt == 1 else 0),
     "nap": nap,
 }

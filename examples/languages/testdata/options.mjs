@@ -1,4 +1,4 @@
-// Checks which options the worker takes.
+// Checks which options the worker takes, and that it can be run again.
 import assert from "node:assert";
 import { pathToFileURL } from "node:url";
 
@@ -24,3 +24,9 @@ for (const value of [-1, NaN]) {
 for (const key of ["parallel", "poll", "grace", "fleet", "owner", "log"]) {
   assert.deepStrictEqual(worker({ [key]: undefined }).options, worker({}).options);
 }
+// A worker that was stopped may be run again, and ends at once.
+const stopped = worker({ log: { warn() {}, error() {} } });
+stopped.handle("t", {}, () => {});
+stopped.stop();
+await stopped.run();
+await stopped.run();
