@@ -137,7 +137,7 @@ func TestDockerCommandsOfThePages(t *testing.T) {
 	require.NoError(t, err)
 	for _, c := range commands {
 		words := c.Words[1:]
-		require.Contains(t, []string{"build", "compose", "push", "run"}, words[0], "%s:%d", c.Page, c.Line)
+		require.Contains(t, []string{"build", "compose", "push", "run", "stop"}, words[0], "%s:%d", c.Page, c.Line)
 		for i, word := range words[1:] {
 			name, _, _ := strings.Cut(word, "=")
 			switch words[i] {
