@@ -20,6 +20,16 @@ const (
 	backlogLeast = 100
 )
 
+// growth looks at the backlog, unless the report is about one organization: the sampler counts all
+// together.
+func (p *probe) growth(ctx context.Context) {
+	if p.OrgID != "" {
+		p.skip(checkBacklog)
+		return
+	}
+	p.once(ctx, checkBacklog, p.backlog)
+}
+
 // backlog looks whether more became due during the last minutes than was worked, by the depths that
 // the sampler has noted: of all organizations. Without a sampler nothing is known, and nothing found.
 func (p *probe) backlog(ctx context.Context, tx pgx.Tx) (found []Finding, err error) {

@@ -142,11 +142,7 @@ func (p *probe) jobs(ctx context.Context) {
 	p.each(ctx, checkAhead, p.ahead)
 	p.once(ctx, checkHeld, p.heldSequences)
 	p.once(ctx, checkAmounts, p.notPosted)
-	if p.OrgID == "" {
-		p.once(ctx, checkBacklog, p.backlog)
-	} else {
-		p.skip(checkBacklog) // the sampler counts all organizations together
-	}
+	p.growth(ctx)
 	p.once(ctx, checkUnshared, p.unshared)
 	p.once(ctx, checkDone, p.done)
 	p.once(ctx, checkToken, p.token)

@@ -223,7 +223,7 @@ func (p *probe) check(name string, f func() ([]Finding, error)) {
 	p.checked = append(p.checked, c)
 }
 
-// skip notes that a check makes no sense because of another finding.
+// skip notes that a check makes no sense: because of another finding, or of what the report is about.
 func (p *probe) skip(names ...string) {
 	for _, name := range names {
 		p.checked = append(p.checked, Checked{Name: name, Skipped: true})
