@@ -46,8 +46,7 @@ func (c *console) signIn(w http.ResponseWriter, r *http.Request, status int, mes
 func (c *console) checkToken(w http.ResponseWriter, r *http.Request) {
 	from := clientaddress.Of(r)
 	if wait := c.attempts.begin(from, c.now()); wait > 0 {
-		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
-		c.fail(w, &request{Request: r}, errThrottled)
+		c.tooMany(w, &request{Request: r}, wait, errThrottled)
 		return
 	}
 	token, err := tokens.Find(r.Context(), c.Pool, strings.TrimSpace(r.PostFormValue("token")))
@@ -123,9 +122,14 @@ func (c *console) counted(w http.ResponseWriter, r *request, token *tokens.Token
 	if wait <= 0 {
 		return true
 	}
-	w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
-	c.fail(w, r, errTooMany)
+	c.tooMany(w, r, wait, errTooMany)
 	return false
+}
+
+// tooMany answers a request that may come again after the wait.
+func (c *console) tooMany(w http.ResponseWriter, r *request, wait time.Duration, why error) {
+	w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
+	c.fail(w, r, why)
 }
 
 // signedIn returns the request with its token, or answers: with the page to sign in, or with what
