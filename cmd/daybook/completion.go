@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/daybook-dev/daybook/cmd/daybook/books"
 	"github.com/daybook-dev/daybook/cmd/daybook/cli"
 	"github.com/daybook-dev/daybook/internal/moving/archive"
 	"github.com/daybook-dev/daybook/internal/store"
@@ -41,9 +42,9 @@ func flagValues() map[string][]string {
 func valuesOf(command, flag string) []string {
 	switch {
 	case flag == "format" && strings.HasPrefix(command, "daybook statement"):
-		return []string{"table", "csv", "json", "pdf"}
+		return books.StatementFormats()
 	case flag == "kind" && strings.HasPrefix(command, "daybook archive"):
-		return words([]archive.Kind{archive.Jobs, archive.Attempts})
+		return words(archive.Kinds())
 	}
 	return flagValues()[flag]
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,6 +28,9 @@ func statementCommand(a *cli.App) *cobra.Command {
 	return command
 }
 
+// StatementFormats are the formats of statements.
+func StatementFormats() []string { return []string{"table", "csv", "json", "pdf"} }
+
 // statementFile is how a statement is written.
 type statementFile struct{ format, output string }
 
@@ -36,8 +40,7 @@ func (f *statementFile) add(flags *pflag.FlagSet) {
 }
 
 func (f *statementFile) check() error {
-	switch f.format {
-	case "table", "csv", "json", "pdf":
+	if slices.Contains(StatementFormats(), f.format) {
 		return nil
 	}
 	return cli.Usagef("--format %q: want table, csv, json or pdf", f.format)

@@ -92,7 +92,7 @@ func archiveMoveCommand(a *cli.App) *cobra.Command {
 				return cli.Usagef("--batch must be from 1 to 100000")
 			}
 			for _, kind := range kinds {
-				if kind != string(archive.Jobs) && kind != string(archive.Attempts) {
+				if !slices.Contains(archive.Kinds(), archive.Kind(kind)) {
 					return cli.Usagef("--kind %q: want jobs, attempts or both", kind)
 				}
 			}

@@ -37,6 +37,9 @@ const (
 	Attempts Kind = "attempts"
 )
 
+// Kinds are all kinds.
+func Kinds() []Kind { return []Kind{Jobs, Attempts} }
+
 // Batch is what Move goes on from. The zero value is the beginning.
 type Batch struct {
 	// Rows is how many lines the last file has; 0: nothing is left.
