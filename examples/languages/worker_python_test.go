@@ -3,8 +3,6 @@ package languages_test
 import (
 	"fmt"
 	"net/url"
-	"os"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -13,7 +11,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/daybook-dev/daybook/daybooktest"
 	"github.com/daybook-dev/daybook/internal/dev/pgtest"
 	"github.com/daybook-dev/daybook/queue"
 )
@@ -24,29 +21,11 @@ func TestPythonWorker(t *testing.T) {
 	t.Parallel()
 	languages := languages()
 	command, env := languages[1].command(t)
-	t.Run("options", func(t *testing.T) {
-		t.Parallel()
-		program := exec.CommandContext(t.Context(), command[0], "testdata/options.py")
-		program.Env = append(os.Environ(), env...)
-		out, err := program.CombinedOutput()
-		require.NoError(t, err, string(out))
+	takesOptions(t, command, env, "testdata/options.py")
+	meets(t, command, env, clientScenarios)
+	meets(t, command, env, map[string]func(c *conformance){
+		"pythonic outcomes": (*conformance).pythonicOutcomes, "hangs on": (*conformance).hangsOn, "polls rarely": (*conformance).pollsRarely,
 	})
-	for name, scenario := range map[string]func(c *conformance){
-		"odd outcomes": (*conformance).oddOutcomes, "pythonic outcomes": (*conformance).pythonicOutcomes,
-		"locked neighbour": (*conformance).lockedNeighbour, "behind a pooler": (*conformance).behindAPooler,
-		"hangs in a step": (*conformance).hangsInStep, "hangs on": (*conformance).hangsOn, "polls rarely": (*conformance).pollsRarely,
-		"claim lost": (*conformance).claimLost, "claims fail": (*conformance).claimsFail, "claims wait": (*conformance).claimsWait,
-		"lost while it stops": (*conformance).lostWhileItStops, "stops before it starts": (*conformance).stopsBeforeItStarts,
-		"silent connections": (*conformance).silentConnections, "stale connections": (*conformance).staleConnections,
-		"reads only": (*conformance).readsOnly, "deaf": (*conformance).deaf, "stops in a claim": (*conformance).stopsInClaim,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			c := &conformance{DB: daybooktest.New(t), t: t, command: command, env: env}
-			daybooktest.AddOrganization(t, c.Pool, daybooktest.Organization{ID: "acme"})
-			scenario(c)
-		})
-	}
 }
 
 // pythonic are what a handler in Python may do beside that, and what is said of it.

@@ -193,14 +193,20 @@ func TestWorkersOfAllLanguages(t *testing.T) {
 		t.Run(l.name, func(t *testing.T) {
 			t.Parallel()
 			command, env := l.command(t)
-			for name, scenario := range scenarios {
-				t.Run(name, func(t *testing.T) {
-					t.Parallel()
-					c := &conformance{DB: daybooktest.New(t), t: t, command: command, env: env}
-					daybooktest.AddOrganization(t, c.Pool, daybooktest.Organization{ID: "acme"})
-					scenario(c)
-				})
-			}
+			meets(t, command, env, scenarios)
+		})
+	}
+}
+
+// meets has workers, each with a database of its own, meet scenarios side by side.
+func meets(t *testing.T, command, env []string, scenarios map[string]func(c *conformance)) {
+	t.Helper()
+	for name, scenario := range scenarios {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := &conformance{DB: daybooktest.New(t), t: t, command: command, env: env}
+			daybooktest.AddOrganization(t, c.Pool, daybooktest.Organization{ID: "acme"})
+			scenario(c)
 		})
 	}
 }

@@ -18,7 +18,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/daybook-dev/daybook/daybooktest"
 	"github.com/daybook-dev/daybook/queue"
 )
 
@@ -41,18 +40,35 @@ var oddities = []struct{ do, want string }{
 	{"deepest", `completed 1 ` + strings.Repeat("[", 500) + "1" + strings.Repeat("]", 500)},
 }
 
+// clientScenarios are what the workers in Python and TypeScript meet, which work by SQL. Those in Go
+// meet the like in the tests of their own packages.
+var clientScenarios = map[string]func(c *conformance){
+	"odd outcomes": (*conformance).oddOutcomes, "locked neighbour": (*conformance).lockedNeighbour,
+	"behind a pooler": (*conformance).behindAPooler, "hangs in a step": (*conformance).hangsInStep,
+	"claim lost": (*conformance).claimLost, "claims fail": (*conformance).claimsFail, "claims wait": (*conformance).claimsWait,
+	"lost while it stops": (*conformance).lostWhileItStops, "stops before it starts": (*conformance).stopsBeforeItStarts,
+	"silent connections": (*conformance).silentConnections, "stale connections": (*conformance).staleConnections,
+	"reads only": (*conformance).readsOnly, "deaf": (*conformance).deaf, "stops in a claim": (*conformance).stopsInClaim,
+}
+
+// takesOptions runs a program that gives a worker options, good ones and others.
+func takesOptions(t *testing.T, command, env []string, program string) {
+	t.Helper()
+	t.Run("options", func(t *testing.T) {
+		t.Parallel()
+		cmd := exec.CommandContext(t.Context(), command[0], program)
+		cmd.Env = append(os.Environ(), env...)
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, string(out))
+	})
+}
+
 // TestTypeScriptWorker has the worker in TypeScript meet what the others meet by other means.
 func TestTypeScriptWorker(t *testing.T) {
 	t.Parallel()
 	languages := languages()
 	command, env := languages[len(languages)-1].command(t)
-	t.Run("options", func(t *testing.T) {
-		t.Parallel()
-		program := exec.CommandContext(t.Context(), command[0], "testdata/options.mjs")
-		program.Env = append(os.Environ(), env...)
-		out, err := program.CombinedOutput()
-		require.NoError(t, err, string(out))
-	})
+	takesOptions(t, command, env, "testdata/options.mjs")
 	t.Run("package", func(t *testing.T) {
 		t.Parallel()
 		_, module, _ := strings.Cut(env[0], "=")
@@ -67,22 +83,8 @@ func TestTypeScriptWorker(t *testing.T) {
 		assert.NotContains(t, string(out), `"src/`)
 		run(t, dir, npm, "ls", "@types/pg", "--omit=dev") // which the worker's types name
 	})
-	for name, scenario := range map[string]func(c *conformance){
-		"odd outcomes":     (*conformance).oddOutcomes,
-		"locked neighbour": (*conformance).lockedNeighbour, "hangs in a step": (*conformance).hangsInStep,
-		"silent connections": (*conformance).silentConnections, "reads only": (*conformance).readsOnly,
-		"stops in a claim": (*conformance).stopsInClaim, "clock": (*conformance).clock, "deaf": (*conformance).deaf,
-		"claim lost": (*conformance).claimLost, "claims fail": (*conformance).claimsFail, "claims wait": (*conformance).claimsWait,
-		"lost while it stops": (*conformance).lostWhileItStops, "stops before it starts": (*conformance).stopsBeforeItStarts,
-		"stale connections": (*conformance).staleConnections, "behind a pooler": (*conformance).behindAPooler,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			c := &conformance{DB: daybooktest.New(t), t: t, command: command, env: env}
-			daybooktest.AddOrganization(t, c.Pool, daybooktest.Organization{ID: "acme"})
-			scenario(c)
-		})
-	}
+	meets(t, command, env, clientScenarios)
+	meets(t, command, env, map[string]func(c *conformance){"clock": (*conformance).clock})
 }
 
 func (c *conformance) oddOutcomes() {
