@@ -138,6 +138,7 @@ check_reproducible() {
 }
 
 check_image() { scripts/release/image.sh "v$version" "$commit"; }
+check_generated() { make sqlc-check; }
 check_chart() { make test-chart; }
 check_site() { make test-site; }
 check_licences() { make licences; }
@@ -191,6 +192,7 @@ section full installed check_installed
 section full upgrade check_upgrade
 section full application check_application
 section full image check_image
+section full generated check_generated
 section full chart check_chart
 section full site check_site
 section full reproducible check_reproducible

@@ -48,6 +48,9 @@ func made(t *testing.T) string {
 // already: the application's tests pass, and a worker posts an order.
 func TestAppRunsAsMade(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("it compiles another program and its tests")
+	}
 	dir := made(t)
 	db, server := pgtest.New(t), temporaltest.Shared(t)
 	environment := append(os.Environ(), "DAYBOOK_DATABASE_URL="+db.URL, "TEMPORAL_ADDRESS="+server.Address,
