@@ -119,7 +119,8 @@ $$;
 --
 -- A rate is a bucket that fills evenly. What it allows within the next 250 ms is admitted now, and
 -- due at its time. What has been admitted and has not begun is bounded by that too: so a worker
--- that was slow to begin does not begin more at once later.
+-- that was slow to begin does not begin more at once later. What a bucket lacks is no more than both
+-- make together: where it is, the rate was raised since, or the clock was set back.
 CREATE FUNCTION daybook.admit_limited(scope text, org_id text, key text) RETURNS boolean
     LANGUAGE plpgsql
     SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET jit = off
@@ -157,8 +158,10 @@ BEGIN
     IF found.rate IS NOT NULL THEN
         step := found.rate_seconds / found.rate;
         burst := greatest(1, least(most, floor(0.05 / step)));
-        base := greatest(at, (SELECT r.next_at FROM daybook.job_limit_rates r
-                               WHERE r.scope = admit_limited.scope AND r.org_id = admit_limited.org_id AND r.limit_key = admit_limited.key));
+        SELECT r.next_at INTO base
+          FROM daybook.job_limit_rates r
+         WHERE r.scope = admit_limited.scope AND r.org_id = admit_limited.org_id AND r.limit_key = admit_limited.key;
+        base := greatest(at, least(coalesce(base, at), at + make_interval(secs => ahead + burst * step)));
         allowed := greatest(0, least(most, floor((ahead - extract(epoch FROM base - at)) / step + burst)));
         room := least(room, allowed, greatest(burst, least(most, ceil(ahead / step))) - (held - begun));
     END IF;

@@ -232,8 +232,10 @@ BEGIN
     IF found.rate IS NOT NULL THEN
         step := found.rate_seconds / found.rate;
         burst := greatest(1, least(most, floor(0.05 / step)));
-        base := greatest(at, (SELECT r.next_at FROM daybook.job_limit_rates r
-                               WHERE r.scope = admit_limited.scope AND r.org_id = admit_limited.org_id AND r.limit_key = admit_limited.key));
+        SELECT r.next_at INTO base
+          FROM daybook.job_limit_rates r
+         WHERE r.scope = admit_limited.scope AND r.org_id = admit_limited.org_id AND r.limit_key = admit_limited.key;
+        base := greatest(at, least(coalesce(base, at), at + make_interval(secs => ahead + burst * step)));
         allowed := greatest(0, least(most, floor((ahead - extract(epoch FROM base - at)) / step + burst)));
         room := least(room, allowed, greatest(burst, least(most, ceil(ahead / step))) - (held - begun));
     END IF;
