@@ -1410,12 +1410,16 @@ BEGIN
     IF known.id IS NULL OR known.stopped_at IS NOT NULL THEN
         RAISE EXCEPTION 'no worker % has started', coalesce(quote_literal(worker), 'null') USING ERRCODE = 'DB010', HINT = 'call daybook.start_job_worker first';
     END IF;
-    IF known.last_seen < clock_timestamp() - interval '1 minute' THEN
+    -- Once a minute, and every ten seconds while leases are stale.
+    IF known.last_seen NOT BETWEEN began - interval '1 minute' AND began
+       OR known.last_seen < began - interval '10 seconds'
+          AND EXISTS (SELECT FROM daybook.jobs j
+                       WHERE j.state = 'leased' AND j.last_attempted_at < began - interval '20 seconds' AND starts_with(j.turn_id, '/sql/')) THEN
+        PERFORM daybook.reclaim_claimed_jobs(known.last_seen);
         UPDATE daybook.job_workers w SET last_seen = clock_timestamp() WHERE w.id = known.id;
         UPDATE daybook.job_types t SET last_seen = clock_timestamp() WHERE t.kind = 'jobs' AND t.type = ANY (known.types) AND t.last_seen < clock_timestamp() - interval '1 day';
         PERFORM daybook.return_missing_jobs(known.types, known.fleet);
     END IF;
-    PERFORM daybook.reclaim_claimed_jobs();
     IF EXISTS (SELECT FROM daybook.job_wait_checks)
        OR EXISTS (SELECT FROM daybook.jobs j
                    WHERE j.fleet = -1 AND num_nulls(nullif(j.state, 'pending')) = 1 AND j.ready_at > '-infinity' AND j.ready_at <= began)
@@ -6168,21 +6172,21 @@ BEGIN
 END
 $$;
 
--- Name: reclaim_claimed_jobs(); Type: FUNCTION; Schema: daybook; Owner: -
+-- Name: reclaim_claimed_jobs(timestamp with time zone); Type: FUNCTION; Schema: daybook; Owner: -
 
-CREATE FUNCTION daybook.reclaim_claimed_jobs() RETURNS integer
+CREATE FUNCTION daybook.reclaim_claimed_jobs(seen timestamp with time zone) RETURNS integer
     LANGUAGE plpgsql
     AS $$
 DECLARE
     job   daybook.jobs;
     total integer := 0;
 BEGIN
-    IF pg_postmaster_start_time() > clock_timestamp() - interval '30 seconds' THEN
+    IF seen > clock_timestamp() - interval '10 seconds' THEN
         RETURN 0;
     END IF;
     FOR job IN
         SELECT * FROM daybook.jobs j
-         WHERE j.state = 'leased' AND j.last_attempted_at < clock_timestamp() - interval '30 seconds' AND starts_with(j.turn_id, '/sql/')
+         WHERE j.state = 'leased' AND j.last_attempted_at < seen - interval '20 seconds' AND starts_with(j.turn_id, '/sql/')
          ORDER BY j.last_attempted_at
          LIMIT 1000
            FOR NO KEY UPDATE SKIP LOCKED
@@ -6194,9 +6198,9 @@ BEGIN
 END
 $$;
 
--- Name: FUNCTION reclaim_claimed_jobs(); Type: COMMENT; Schema: daybook; Owner: -
+-- Name: FUNCTION reclaim_claimed_jobs(seen timestamp with time zone); Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON FUNCTION daybook.reclaim_claimed_jobs() IS 'Ends claims by SQL that were not renewed for 30 seconds: their jobs are due again, or dead letters after their last attempt. claim_jobs calls it';
+COMMENT ON FUNCTION daybook.reclaim_claimed_jobs(seen timestamp with time zone) IS 'Ends claims by SQL that had not been renewed for 20 seconds at a time, ten seconds ago or longer, when the caller saw the database: their jobs are due again, or dead letters after their last attempt. claim_jobs calls it';
 
 -- Name: reconcile(text, text[], text, text, text); Type: FUNCTION; Schema: daybook; Owner: -
 
