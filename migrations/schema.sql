@@ -234,7 +234,12 @@ BEGIN
         burst := greatest(1, least(most, floor(0.05 / step)));
         SELECT r.next_at INTO base
           FROM daybook.job_limit_rates r
-         WHERE r.scope = admit_limited.scope AND r.org_id = admit_limited.org_id AND r.limit_key = admit_limited.key;
+         WHERE r.scope = admit_limited.scope AND r.org_id = admit_limited.org_id AND r.limit_key = admit_limited.key
+           FOR NO KEY UPDATE SKIP LOCKED;
+        IF base IS NULL AND EXISTS (SELECT FROM daybook.job_limit_rates r
+                                     WHERE r.scope = admit_limited.scope AND r.org_id = admit_limited.org_id AND r.limit_key = admit_limited.key) THEN
+            RETURN false;
+        END IF;
         base := greatest(at, least(coalesce(base, at), at + make_interval(secs => ahead + burst * step)));
         allowed := greatest(0, least(most, floor((ahead - extract(epoch FROM base - at)) / step + burst)));
         room := least(room, allowed, greatest(burst, least(most, ceil(ahead / step))) - (held - begun));
@@ -5753,15 +5758,19 @@ BEGIN
               FROM daybook.job_limit_rates x
              WHERE x.look_at BETWEEN first AND due
              ORDER BY x.look_at
-             LIMIT batch) d
+             LIMIT batch
+               FOR UPDATE SKIP LOCKED) d
      WHERE r.scope = d.scope AND r.org_id = d.org_id AND r.limit_key = d.limit_key
        AND (r.next_at <= clock_timestamp() AND NOT EXISTS (SELECT FROM daybook.jobs j WHERE j.limit_scope = r.scope AND j.org_id = r.org_id AND j.limit_key = r.limit_key AND j.finished_at IS NULL AND j.fleet = -2)
             OR NOT EXISTS (SELECT FROM daybook.job_limits l WHERE l.scope = r.scope AND l.rate IS NOT NULL));
-    FOR asked IN SELECT r.scope, r.org_id, r.limit_key, r.look_at, row_number() OVER (ORDER BY r.look_at) AS nth
-                   FROM daybook.job_limit_rates r
-                  WHERE r.look_at BETWEEN first AND due
-                  ORDER BY r.look_at
-                  LIMIT batch LOOP
+    FOR asked IN SELECT x.*, row_number() OVER (ORDER BY x.look_at) AS nth
+                   FROM (SELECT r.scope, r.org_id, r.limit_key, r.look_at
+                           FROM daybook.job_limit_rates r
+                          WHERE r.look_at BETWEEN first AND due
+                          ORDER BY r.look_at
+                          LIMIT batch
+                            FOR NO KEY UPDATE SKIP LOCKED) x
+                  ORDER BY x.look_at LOOP
         decided := decided + 1;
         IF asked.nth = batch THEN
             left_from := least(left_from, asked.look_at);
