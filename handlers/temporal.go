@@ -12,6 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
@@ -124,7 +125,8 @@ func WorkflowID(jobID string) string { return "daybook-job/" + jobID }
 
 // Handle starts the workflow, or finds the one that an earlier attempt has started, and waits for
 // its end. Its result is the job's. A workflow that failed is started again by the next attempt,
-// and so fails an attempt once. A workflow that completed is never started again.
+// and so fails an attempt once. A workflow that completed is not started again, unless Daybook had
+// asked to cancel it, because the job had ended: what it returned then is no result of the job.
 func (h *TemporalHandler) Handle(ctx context.Context, job *jobs.Job[queue.RawPayload]) error {
 	return outcome(h.work(ctx, job))
 }
@@ -167,20 +169,23 @@ func (h *TemporalHandler) work(ctx context.Context, job *jobs.Job[queue.RawPaylo
 
 // await returns the end of the workflow, which it starts unless an earlier attempt did. A run that
 // has failed before an attempt said so is this attempt's; one that was reported, or that Daybook
-// ended itself, is followed by another.
+// ended itself or asked to end, is followed by another.
 func (h *TemporalHandler) await(ctx context.Context, job *jobs.Job[queue.RawPayload]) (run string,
 	result converter.RawValue, err error,
 ) {
 	defer h.watch(ctx, job)()
-	run, result, err = h.run(ctx, job, false)
-	if ended(err) {
-		again, readErr := h.again(ctx, job, run, err)
-		if readErr != nil {
-			return run, result, readErr
-		}
-		if again {
-			run, result, err = h.run(ctx, job, true)
-		}
+	run, found, result, err := h.run(ctx, job, enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE)
+	if err != nil && !ended(err) {
+		return run, result, err
+	}
+	again, readErr := h.again(ctx, job, run, found, err)
+	switch {
+	case readErr != nil:
+		return run, result, readErr
+	case again && err == nil:
+		run, _, result, err = h.run(ctx, job, enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE)
+	case again:
+		run, _, result, err = h.run(ctx, job, enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY)
 	}
 	return run, result, err
 }
@@ -189,12 +194,18 @@ func (h *TemporalHandler) await(ctx context.Context, job *jobs.Job[queue.RawPayl
 // a request has taken it back meanwhile.
 var errCancelling = jobs.Snooze(time.Second)
 
-// again reports whether another run is to follow one that ended without a result.
+// again reports whether another run is to follow one that has ended, with that error. A run that was
+// found, which an earlier attempt has started, may have been asked to end since, whatever it made of
+// that: a workflow that undoes its work may well complete.
 func (h *TemporalHandler) again(ctx context.Context, job *jobs.Job[queue.RawPayload], run string,
-	err error,
+	found bool, err error,
 ) (bool, error) {
+	asked := found
 	switch outermost(err).(type) { //nolint:errorlint // the workflow itself was ended so, not one of its steps
 	case *temporal.CanceledError, *temporal.TerminatedError:
+		asked = true
+	}
+	if asked {
 		own, err := h.endedByDaybook(ctx, job.ID, run)
 		if err != nil {
 			return false, err
@@ -209,6 +220,9 @@ func (h *TemporalHandler) again(ctx context.Context, job *jobs.Job[queue.RawPayl
 			return true, err
 		}
 	}
+	if err == nil {
+		return false, nil
+	}
 	told, err := reported(ctx, job, run)
 	if err != nil {
 		return false, fmt.Errorf("%w: %w", errUnread, err)
@@ -219,21 +233,17 @@ func (h *TemporalHandler) again(ctx context.Context, job *jobs.Job[queue.RawPayl
 // errUnread: the database did not say what earlier attempts were.
 var errUnread = errors.New("the earlier attempts cannot be read")
 
-// run starts the workflow or the standalone activity, unless one has been, and waits for its end.
-// Another one follows one that ended without a result where again says so. The id is that of the run.
+// run starts the workflow or the standalone activity, unless one runs, or has ended which no other
+// one may follow, and waits for its end. The id is that of the run; found: it was there before.
 func (h *TemporalHandler) run(ctx context.Context, job *jobs.Job[queue.RawPayload],
-	again bool,
-) (id string, result converter.RawValue, err error) {
+	reuse enums.WorkflowIdReusePolicy,
+) (id string, found bool, result converter.RawValue, err error) {
 	if h.c.Standalone {
-		return h.runStandalone(ctx, job, again)
-	}
-	reuse := enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE
-	if again {
-		reuse = enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY
+		return h.runStandalone(ctx, job, standaloneReuse[reuse])
 	}
 	options := client.StartWorkflowOptions{
 		ID: WorkflowID(job.ID), TaskQueue: h.c.TaskQueue, WorkflowExecutionTimeout: h.c.RunTimeout,
-		WorkflowIDReusePolicy: reuse, WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
+		WorkflowIDReusePolicy: reuse, WorkflowExecutionErrorWhenAlreadyStarted: true,
 		Memo: map[string]any{"daybook": TemporalJob{
 			JobID: job.ID, Type: job.Type, OrgID: job.OrgID,
 			IdempotencyKey: job.IdempotencyKey,
@@ -244,11 +254,14 @@ func (h *TemporalHandler) run(ctx context.Context, job *jobs.Job[queue.RawPayloa
 		options.TaskQueue, name, args = ActivityTaskQueue, ActivityWorkflow, []any{h.activity(), job.Payload.Data}
 	}
 	run, err := h.c.Client.ExecuteWorkflow(ctx, options, name, args...)
+	if there, ok := errors.AsType[*serviceerror.WorkflowExecutionAlreadyStarted](err); ok {
+		run, found, err = h.c.Client.GetWorkflow(ctx, options.ID, there.RunId), true, nil
+	}
 	if err != nil {
-		return "", result, err
+		return "", false, result, err
 	}
 	err = run.Get(ctx, &result)
-	return run.GetRunID(), result, err
+	return run.GetRunID(), found, result, err
 }
 
 // activity is what Daybook's own workflow is told of the activity.

@@ -12,6 +12,7 @@ import (
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/workflow"
 
+	"github.com/daybook-dev/daybook/internal/dev/pgtest"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/jobs"
 	"github.com/daybook-dev/daybook/models"
@@ -87,6 +88,67 @@ func TestEndedJobTerminatesItsWorkflow(t *testing.T) {
 	poll()
 	b.work()
 	assert.Equal(t, "done", result[string](t, b.job(id)))
+}
+
+// A workflow that undoes its work when it is cancelled has not done the job, whether it returns nil then
+// or fails: a job that is tried again runs it again, also when it is still undoing.
+func TestRetryAfterAWorkflowThatUndid(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		undone error
+		// status is what the workflow has come to when the job is tried again.
+		status enums.WorkflowExecutionStatus
+	}{
+		"completed": {nil, enums.WORKFLOW_EXECUTION_STATUS_COMPLETED},
+		"failed":    {errors.New("undone"), enums.WORKFLOW_EXECUTION_STATUS_FAILED},
+		"undoing":   {nil, enums.WORKFLOW_EXECUTION_STATUS_RUNNING},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			var runs atomic.Int32
+			temporal, poll := b.workflows(TemporalConfig{}, func(ctx workflow.Context, _ picture) (string, error) {
+				if runs.Add(1) > 1 {
+					return "done", nil
+				}
+				if workflow.Sleep(ctx, time.Hour) == nil {
+					return "not cancelled", nil
+				}
+				apart, _ := workflow.NewDisconnectedContext(ctx)
+				workflow.GetSignalChannel(ctx, "undo").Receive(apart, nil)
+				return "undone", c.undone
+			})
+			b.beside(&TemporalHandler{c: TemporalConfig{Client: temporal, Pool: b.Pool}})
+			id := b.enqueue(image())
+			b.workUntilStarted(temporal, id)
+			poll()
+			_, err := queue.CancelJob(t.Context(), b.Pool, id)
+			require.NoError(t, err)
+			require.Eventually(t, func() bool {
+				d, err := temporal.DescribeWorkflow(t.Context(), WorkflowID(id), "")
+				return err == nil && d.RawResponse.GetWorkflowExtendedInfo().GetCancelRequested()
+			}, pgtest.Patience, 50*time.Millisecond)
+			undo := func() { assert.NoError(t, temporal.SignalWorkflow(t.Context(), WorkflowID(id), "", "undo", nil)) }
+			if c.status != enums.WORKFLOW_EXECUTION_STATUS_RUNNING {
+				undo()
+			}
+			b.untilEnded(temporal, id, c.status)
+			_, err = queue.RetryJob(t.Context(), b.Pool, id, queue.RetryOptions{})
+			require.NoError(t, err)
+			worked := make(chan struct{})
+			go func() {
+				defer close(worked)
+				b.work()
+			}()
+			if c.status == enums.WORKFLOW_EXECUTION_STATUS_RUNNING {
+				require.Eventually(t, func() bool { return b.count(`SELECT count(*) FROM daybook.jobs WHERE working`) == 1 },
+					pgtest.Patience, 10*time.Millisecond)
+				undo()
+			}
+			<-worked
+			assert.Equal(t, "done", result[string](t, b.job(id)), b.job(id).Error)
+		})
+	}
 }
 
 // The record of a workflow goes when the workflow has ended, not before a request to start it may

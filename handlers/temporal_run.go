@@ -28,7 +28,7 @@ const (
 	// callTimeout bounds one request to Temporal.
 	callTimeout = 10 * time.Second
 	// cancelledByDaybook is the reason that Temporal is given. An attempt that finds a workflow which
-	// was ended for it starts another one.
+	// was asked to end for it starts another one.
 	cancelledByDaybook = "daybook: the job has ended"
 )
 
@@ -173,10 +173,16 @@ func namespaceOf(ctx context.Context, c client.Client) (string, error) {
 	}
 }
 
-// endedByDaybook reports whether a run was cancelled or terminated because its job had ended.
+// endedByDaybook reports whether a run that has ended was terminated, or asked to end, because its job
+// had ended.
 func (h *TemporalHandler) endedByDaybook(ctx context.Context, jobID, run string) (bool, error) {
 	if h.c.Standalone {
 		return h.standaloneEndedByDaybook(ctx, jobID, run)
+	}
+	d, err := h.c.Client.DescribeWorkflow(ctx, WorkflowID(jobID), run)
+	if err != nil || d.Status != enums.WORKFLOW_EXECUTION_STATUS_TERMINATED &&
+		!d.RawResponse.GetWorkflowExtendedInfo().GetCancelRequested() {
+		return false, err // its history, which may be long, says no more
 	}
 	for events := h.c.Client.GetWorkflowHistory(ctx, WorkflowID(jobID), run, false,
 		enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT); events.HasNext(); {

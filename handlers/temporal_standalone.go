@@ -20,32 +20,36 @@ type standaloneError struct{ error }
 
 func (e standaloneError) Unwrap() error { return e.error }
 
+// standaloneReuse are the policies of standalone activities.
+var standaloneReuse = map[enums.WorkflowIdReusePolicy]enums.ActivityIdReusePolicy{
+	enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE:            enums.ACTIVITY_ID_REUSE_POLICY_REJECT_DUPLICATE,
+	enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE:             enums.ACTIVITY_ID_REUSE_POLICY_ALLOW_DUPLICATE,
+	enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY: enums.ACTIVITY_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY,
+}
+
 // runStandalone is run for a standalone activity.
-func (h *TemporalHandler) runStandalone(ctx context.Context, job *jobs.Job[queue.RawPayload], again bool) (run string,
-	result converter.RawValue, err error,
-) {
+func (h *TemporalHandler) runStandalone(ctx context.Context, job *jobs.Job[queue.RawPayload],
+	reuse enums.ActivityIdReusePolicy,
+) (run string, found bool, result converter.RawValue, err error) {
 	options := client.StartActivityOptions{
 		ID: WorkflowID(job.ID), TaskQueue: h.c.TaskQueue, ScheduleToCloseTimeout: h.c.RunTimeout,
 		StartToCloseTimeout: h.c.ActivityTimeout, HeartbeatTimeout: h.c.Heartbeat,
-		RetryPolicy:              &temporal.RetryPolicy{MaximumAttempts: int32(h.c.ActivityAttempts)}, // at most maxActivityAttempts
-		ActivityIDReusePolicy:    enums.ACTIVITY_ID_REUSE_POLICY_REJECT_DUPLICATE,
-		ActivityIDConflictPolicy: enums.ACTIVITY_ID_CONFLICT_POLICY_USE_EXISTING,
-	}
-	if again {
-		options.ActivityIDReusePolicy = enums.ACTIVITY_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY
+		RetryPolicy:           &temporal.RetryPolicy{MaximumAttempts: int32(h.c.ActivityAttempts)}, // at most maxActivityAttempts
+		ActivityIDReusePolicy: reuse,
 	}
 	handle, err := h.c.Client.ExecuteActivity(ctx, options, h.c.Activity, job.Payload.Data)
 	if err != nil && serviceerror.ToStatus(err).Code() == codes.AlreadyExists {
-		handle, err = h.earlier(ctx, options.ID) // it has ended
+		found = true
+		handle, err = h.earlier(ctx, options.ID)
 	}
 	if err != nil {
-		return "", result, err
+		return "", found, result, err
 	}
 	err = handle.Get(ctx, &result)
 	if endsActivity(err) {
 		err = standaloneError{err}
 	}
-	return handle.GetRunID(), result, err
+	return handle.GetRunID(), found, result, err
 }
 
 // earlier is the last run of an activity.

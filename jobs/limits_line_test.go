@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -149,10 +150,46 @@ func TestKilledClaimFreesItsPlaces(t *testing.T) {
 	require.Zero(t, b.count(claim, "living"), "all places are taken")
 	b.exec(`UPDATE daybook.jobs SET last_attempted_at = last_attempted_at - interval '1 hour', ready_at = ready_at - interval '1 hour'
  WHERE state = 'leased'`)
-	// A server that has just begun gives the holders of leases time to renew them.
-	require.Eventually(t, func() bool { return b.count(claim, "living") == 2 }, long, 100*time.Millisecond)
+	b.exec(`UPDATE daybook.job_workers SET last_seen = last_seen - interval '30 seconds'`)
+	require.Equal(t, 2, b.count(claim, "living"))
 	assert.Equal(t, 2, b.count(`SELECT count(*) FROM daybook.jobs WHERE state = 'leased'`))
 	assert.Equal(t, 3, b.count(inLine))
+}
+
+// TestRateThatIsLocked: a transaction that removes what is on record of the rates of keys, as an erasure
+// does, or a dry run of one, holds up neither other keys nor who looks at them; and these keys go on
+// when it has ended.
+func TestRateThatIsLocked(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.limit(jobs.Limit{By: "payload.name", Rate: 1, Per: 300 * time.Millisecond})
+	b.keyed(2, "held", "free")
+	b.keyed(1, "rests")
+	b.check()
+	b.exec(`SELECT daybook.cancel_job(id) FROM daybook.jobs WHERE fleet >= 0`)
+	require.Equal(t, 2, b.count(inLine))
+	tx, err := b.Pool.Begin(t.Context())
+	require.NoError(t, err)
+	defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
+	_, err = tx.Exec(t.Context(), `DELETE FROM daybook.job_limit_rates WHERE limit_key <> 'free'`)
+	require.NoError(t, err)
+	check := func() {
+		require.NoError(t, pgx.BeginFunc(t.Context(), b.Pool, func(tx pgx.Tx) error {
+			_, err := tx.Exec(t.Context(), `SET LOCAL lock_timeout = '5s'; SELECT daybook.check_waits()`)
+			return err
+		}))
+	}
+	b.keyed(1, "rests")
+	require.Eventually(t, func() bool {
+		check()
+		return b.count(inLine+` AND limit_key = 'free'`) == 0 && b.count(`SELECT count(*) FROM daybook.job_limit_rates WHERE limit_key = 'free'`) == 0
+	}, long, 20*time.Millisecond)
+	assert.Equal(t, 2, b.count(inLine))
+	require.NoError(t, tx.Rollback(t.Context()))
+	require.Eventually(t, func() bool {
+		check()
+		return b.count(inLine) == 0 && b.count(`SELECT count(*) FROM daybook.job_limit_rates`) == 0
+	}, long, 20*time.Millisecond)
 }
 
 // TestLoweredLimit: what holds a place keeps it, and no other job begins until enough have ended.

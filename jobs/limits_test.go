@@ -144,6 +144,22 @@ func testRate(t *testing.T, in string, limit func(*bundle, jobs.Limit)) {
 		20*time.Millisecond, "a key at rest has no row")
 }
 
+// TestRateIsRaised: what waits follows a higher rate within moments, whatever the lower one would have
+// had it wait.
+func TestRateIsRaised(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.limit(jobs.Limit{By: "payload.name", Rate: 1, Per: time.Hour})
+	b.keyed(3, "k")
+	b.check()
+	require.Equal(t, 2, b.count(inLine), "one an hour")
+	b.limit(jobs.Limit{By: "payload.name", Rate: 100, Per: time.Second})
+	require.Eventually(t, func() bool {
+		b.check()
+		return b.count(inLine) == 0
+	}, long, 20*time.Millisecond)
+}
+
 // TestLimitAndEveryEnd: however an attempt ends, and whatever a person does, the next job of its key
 // begins.
 func TestLimitAndEveryEnd(t *testing.T) {

@@ -70,6 +70,7 @@ DECLARE
 BEGIN
     SELECT * INTO job FROM daybook.jobs j
      WHERE j.id = p_operation_id::text AND j.state::text = 'pending' AND j.ready_at <= clock_timestamp() AND j.min_version IS NULL
+       AND j.fleet >= 0 -- less: it waits for its limit by key
        FOR NO KEY UPDATE SKIP LOCKED;
     IF NOT FOUND THEN
         RETURN NULL;
@@ -97,13 +98,20 @@ BEGIN
            worker = coalesce(nullif(p_worker, ''), nullif(current_setting('application_name', true), ''), session_user::text),
            run_count = j.run_count + 1, working = true, capped = org.max_in_flight IS NOT NULL, counted = true,
            attempt_started_at = clock_timestamp(), last_attempted_at = clock_timestamp() + daybook.async_operation_lease(), updated_at = clock_timestamp()
-     WHERE j.id = job.id;
+     WHERE j.id = job.id
+    RETURNING j.* INTO job;
     PERFORM daybook.note_async_operation_types(ARRAY[job.type]);
+    -- What ends a lease leaves the number of the policy to what begins the next attempt.
+    IF job.reclaims > 0 AND job.run_count > daybook.async_operation_attempts(job) THEN
+        PERFORM daybook.end_async_operation(job, 'failed', NULL, 'JOB_LOCK_TIMEOUT_RECLAIMED',
+                                            format('the worker ended in the last attempt, of %s', daybook.async_operation_attempts(job)), NULL);
+        RETURN NULL;
+    END IF;
     RETURN mine;
 END
 $$;
 COMMENT ON FUNCTION daybook.lease_async_operation IS
-    'Claims a job that is due, for 5 minutes, and returns the fence of the claim; null: it is not due, another program or worker holds it, its organization is paused or at its cap or rate, or its named queue is paused or has a limit or a rate, which workers alone count';
+    'Claims a job that is due, for 5 minutes, and returns the fence of the claim; null: it is not due, waits for its limit by key, or has ended its program in each of its attempts (it is a dead letter then), another program or worker holds it, its organization is paused or at its cap or rate, or its named queue is paused or has a limit or a rate, which workers alone count';
 
 CREATE FUNCTION daybook.claim_async_operation(p_operation_id uuid) RETURNS boolean
     LANGUAGE sql

@@ -152,7 +152,8 @@ DECLARE
     merger  text;
     wake    boolean;
     crew    smallint;
-    -- The limit and key of another payload, when they are not those that the job has.
+    -- The limit and key of another payload, when they are not those that the job has; empty: it has
+    -- none.
     other   text[];
     opened  daybook.jobs;
     -- The job that has begun, which the new one follows.
@@ -188,11 +189,13 @@ BEGIN
         RETURNING id, j.generation > 0, fleet, daybook.must_wake(daybook.jobs_key(greatest(j.fleet, 0)), j.ready_at),
                   CASE WHEN j.generation = 0 THEN 'enqueued' WHEN keep = 'first' THEN 'rescheduled' ELSE 'replaced' END,
                   CASE WHEN j.generation > 0 AND keep IS DISTINCT FROM 'first'
-                            AND (debounce_job.limit_key IS NOT NULL OR EXISTS (SELECT FROM daybook.job_limits l WHERE l.scope IN (j.type, 'queue/' || j.queue)))
-                       THEN nullif(daybook.limit_of(j.type, j.queue, j.org_id, j.payload, debounce_job.limit_key), ARRAY[j.limit_scope, j.limit_key]) END
+                            AND (num_nonnulls(debounce_job.limit_key, j.limit_key) > 0
+                                 OR EXISTS (SELECT FROM daybook.job_limits l WHERE l.scope IN (j.type, 'queue/' || j.queue)))
+                       THEN nullif(coalesce(daybook.limit_of(j.type, j.queue, j.org_id, j.payload, debounce_job.limit_key), '{}'),
+                                   array_remove(ARRAY[j.limit_scope, j.limit_key], NULL)) END
              INTO job_id, duplicate, crew, wake, result, other;
         IF other IS NOT NULL THEN
-            PERFORM daybook.change_limit(job_id, other);
+            PERFORM daybook.change_limit(job_id, nullif(other, '{}'));
         END IF;
         IF wake IS FALSE AND known IS NULL THEN
             RETURN;

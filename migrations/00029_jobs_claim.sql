@@ -238,12 +238,16 @@ BEGIN
     IF known.id IS NULL OR known.stopped_at IS NOT NULL THEN
         RAISE EXCEPTION 'no worker % has started', coalesce(quote_literal(worker), 'null') USING ERRCODE = 'DB010', HINT = 'call daybook.start_job_worker first';
     END IF;
-    IF known.last_seen < clock_timestamp() - interval '1 minute' THEN
+    -- Once a minute, and every ten seconds while leases are stale.
+    IF known.last_seen NOT BETWEEN began - interval '1 minute' AND began
+       OR known.last_seen < began - interval '10 seconds'
+          AND EXISTS (SELECT FROM daybook.jobs j
+                       WHERE j.state = 'leased' AND j.last_attempted_at < began - interval '20 seconds' AND starts_with(j.turn_id, '/sql/')) THEN
+        PERFORM daybook.reclaim_claimed_jobs(known.last_seen);
         UPDATE daybook.job_workers w SET last_seen = clock_timestamp() WHERE w.id = known.id;
         UPDATE daybook.job_types t SET last_seen = clock_timestamp() WHERE t.kind = 'jobs' AND t.type = ANY (known.types) AND t.last_seen < clock_timestamp() - interval '1 day';
         PERFORM daybook.return_missing_jobs(known.types, known.fleet);
     END IF;
-    PERFORM daybook.reclaim_claimed_jobs();
     IF EXISTS (SELECT FROM daybook.job_wait_checks)
        OR EXISTS (SELECT FROM daybook.jobs j
                    WHERE j.fleet = -1 AND num_nulls(nullif(j.state, 'pending')) = 1 AND j.ready_at > '-infinity' AND j.ready_at <= began)
@@ -485,21 +489,23 @@ $$;
 COMMENT ON FUNCTION daybook.retry_delay IS
     'The pause after a failed attempt, in seconds: base × factor^(attempt - 1), most at most, changed by up to 10 %, always the same for the same job and attempt';
 
--- Ends claims by SQL that were not renewed for 30 seconds, unless the server has started since.
--- Workers of Daybook, which watch a lease before they end it, are earlier.
-CREATE FUNCTION daybook.reclaim_claimed_jobs() RETURNS integer
+-- Ends claims by SQL that had not been renewed for 20 seconds when the caller was last seen (its
+-- last_seen), if that is ten seconds ago: what it has itself seen counts, so that after an outage, or
+-- when the clock was set forward, holders have ten seconds to renew what they hold. Workers of Daybook,
+-- which watch a lease before they end it, are earlier.
+CREATE FUNCTION daybook.reclaim_claimed_jobs(seen timestamptz) RETURNS integer
     LANGUAGE plpgsql
 AS $$
 DECLARE
     job   daybook.jobs;
     total integer := 0;
 BEGIN
-    IF pg_postmaster_start_time() > clock_timestamp() - interval '30 seconds' THEN
+    IF seen > clock_timestamp() - interval '10 seconds' THEN
         RETURN 0;
     END IF;
     FOR job IN
         SELECT * FROM daybook.jobs j
-         WHERE j.state = 'leased' AND j.last_attempted_at < clock_timestamp() - interval '30 seconds' AND starts_with(j.turn_id, '/sql/')
+         WHERE j.state = 'leased' AND j.last_attempted_at < seen - interval '20 seconds' AND starts_with(j.turn_id, '/sql/')
          ORDER BY j.last_attempted_at
          LIMIT 1000
            FOR NO KEY UPDATE SKIP LOCKED
@@ -511,7 +517,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION daybook.reclaim_claimed_jobs IS
-    'Ends claims by SQL that were not renewed for 30 seconds: their jobs are due again, or dead letters after their last attempt. claim_jobs calls it';
+    'Ends claims by SQL that had not been renewed for 20 seconds at a time, ten seconds ago or longer, when the caller saw the database: their jobs are due again, or dead letters after their last attempt. claim_jobs calls it';
 
 CREATE FUNCTION daybook.stop_job_worker(worker text) RETURNS integer
     LANGUAGE plpgsql

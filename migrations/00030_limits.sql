@@ -114,12 +114,13 @@ AS $$
 $$;
 
 -- Admits jobs of a key's line, as many as its limit allows. Returns false when that has to be tried
--- again: another transaction gives out places or has locked a job of the key, or there are more than
--- are admitted at once.
+-- again: another transaction gives out places, or has locked a job of the key or what is left of its
+-- rate, or there are more than are admitted at once.
 --
 -- A rate is a bucket that fills evenly. What it allows within the next 250 ms is admitted now, and
 -- due at its time. What has been admitted and has not begun is bounded by that too: so a worker
--- that was slow to begin does not begin more at once later.
+-- that was slow to begin does not begin more at once later. What a bucket lacks is no more than both
+-- make together: where it is, the rate was raised since, or the clock was set back.
 CREATE FUNCTION daybook.admit_limited(scope text, org_id text, key text) RETURNS boolean
     LANGUAGE plpgsql
     SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET jit = off
@@ -157,8 +158,15 @@ BEGIN
     IF found.rate IS NOT NULL THEN
         step := found.rate_seconds / found.rate;
         burst := greatest(1, least(most, floor(0.05 / step)));
-        base := greatest(at, (SELECT r.next_at FROM daybook.job_limit_rates r
-                               WHERE r.scope = admit_limited.scope AND r.org_id = admit_limited.org_id AND r.limit_key = admit_limited.key));
+        SELECT r.next_at INTO base
+          FROM daybook.job_limit_rates r
+         WHERE r.scope = admit_limited.scope AND r.org_id = admit_limited.org_id AND r.limit_key = admit_limited.key
+           FOR NO KEY UPDATE SKIP LOCKED;
+        IF base IS NULL AND EXISTS (SELECT FROM daybook.job_limit_rates r
+                                     WHERE r.scope = admit_limited.scope AND r.org_id = admit_limited.org_id AND r.limit_key = admit_limited.key) THEN
+            RETURN false;
+        END IF;
+        base := greatest(at, least(coalesce(base, at), at + make_interval(secs => ahead + burst * step)));
         allowed := greatest(0, least(most, floor((ahead - extract(epoch FROM base - at)) / step + burst)));
         room := least(room, allowed, greatest(burst, least(most, ceil(ahead / step))) - (held - begun));
     END IF;
@@ -209,7 +217,8 @@ AS $$
 $$;
 
 -- Puts on record when a key's rate is whole again, and when a worker is to look at it: for the next
--- job of its line (null: there is none, or it waits for the end of another), or to remove the row.
+-- job of its line (null: there is none, or it waits for the end of another), or to remove the row. The
+-- caller has locked the row, if there is one.
 CREATE FUNCTION daybook.note_limit_rate(scope text, org_id text, key text, next_at timestamptz, look_at timestamptz) RETURNS void
     LANGUAGE plpgsql
 AS $$
@@ -351,15 +360,19 @@ BEGIN
               FROM daybook.job_limit_rates x
              WHERE x.look_at BETWEEN first AND due
              ORDER BY x.look_at
-             LIMIT batch) d
+             LIMIT batch
+               FOR UPDATE SKIP LOCKED) d
      WHERE r.scope = d.scope AND r.org_id = d.org_id AND r.limit_key = d.limit_key
        AND (r.next_at <= clock_timestamp() AND NOT EXISTS (SELECT FROM daybook.jobs j WHERE j.limit_scope = r.scope AND j.org_id = r.org_id AND j.limit_key = r.limit_key AND j.finished_at IS NULL AND j.fleet = -2)
             OR NOT EXISTS (SELECT FROM daybook.job_limits l WHERE l.scope = r.scope AND l.rate IS NOT NULL));
-    FOR asked IN SELECT r.scope, r.org_id, r.limit_key, r.look_at, row_number() OVER (ORDER BY r.look_at) AS nth
-                   FROM daybook.job_limit_rates r
-                  WHERE r.look_at BETWEEN first AND due
-                  ORDER BY r.look_at
-                  LIMIT batch LOOP
+    FOR asked IN SELECT x.*, row_number() OVER (ORDER BY x.look_at) AS nth
+                   FROM (SELECT r.scope, r.org_id, r.limit_key, r.look_at
+                           FROM daybook.job_limit_rates r
+                          WHERE r.look_at BETWEEN first AND due
+                          ORDER BY r.look_at
+                          LIMIT batch
+                            FOR NO KEY UPDATE SKIP LOCKED) x
+                  ORDER BY x.look_at LOOP
         decided := decided + 1;
         IF asked.nth = batch THEN
             left_from := least(left_from, asked.look_at);

@@ -232,8 +232,15 @@ BEGIN
     IF found.rate IS NOT NULL THEN
         step := found.rate_seconds / found.rate;
         burst := greatest(1, least(most, floor(0.05 / step)));
-        base := greatest(at, (SELECT r.next_at FROM daybook.job_limit_rates r
-                               WHERE r.scope = admit_limited.scope AND r.org_id = admit_limited.org_id AND r.limit_key = admit_limited.key));
+        SELECT r.next_at INTO base
+          FROM daybook.job_limit_rates r
+         WHERE r.scope = admit_limited.scope AND r.org_id = admit_limited.org_id AND r.limit_key = admit_limited.key
+           FOR NO KEY UPDATE SKIP LOCKED;
+        IF base IS NULL AND EXISTS (SELECT FROM daybook.job_limit_rates r
+                                     WHERE r.scope = admit_limited.scope AND r.org_id = admit_limited.org_id AND r.limit_key = admit_limited.key) THEN
+            RETURN false;
+        END IF;
+        base := greatest(at, least(coalesce(base, at), at + make_interval(secs => ahead + burst * step)));
         allowed := greatest(0, least(most, floor((ahead - extract(epoch FROM base - at)) / step + burst)));
         room := least(room, allowed, greatest(burst, least(most, ceil(ahead / step))) - (held - begun));
     END IF;
@@ -1408,12 +1415,16 @@ BEGIN
     IF known.id IS NULL OR known.stopped_at IS NOT NULL THEN
         RAISE EXCEPTION 'no worker % has started', coalesce(quote_literal(worker), 'null') USING ERRCODE = 'DB010', HINT = 'call daybook.start_job_worker first';
     END IF;
-    IF known.last_seen < clock_timestamp() - interval '1 minute' THEN
+    -- Once a minute, and every ten seconds while leases are stale.
+    IF known.last_seen NOT BETWEEN began - interval '1 minute' AND began
+       OR known.last_seen < began - interval '10 seconds'
+          AND EXISTS (SELECT FROM daybook.jobs j
+                       WHERE j.state = 'leased' AND j.last_attempted_at < began - interval '20 seconds' AND starts_with(j.turn_id, '/sql/')) THEN
+        PERFORM daybook.reclaim_claimed_jobs(known.last_seen);
         UPDATE daybook.job_workers w SET last_seen = clock_timestamp() WHERE w.id = known.id;
         UPDATE daybook.job_types t SET last_seen = clock_timestamp() WHERE t.kind = 'jobs' AND t.type = ANY (known.types) AND t.last_seen < clock_timestamp() - interval '1 day';
         PERFORM daybook.return_missing_jobs(known.types, known.fleet);
     END IF;
-    PERFORM daybook.reclaim_claimed_jobs();
     IF EXISTS (SELECT FROM daybook.job_wait_checks)
        OR EXISTS (SELECT FROM daybook.jobs j
                    WHERE j.fleet = -1 AND num_nulls(nullif(j.state, 'pending')) = 1 AND j.ready_at > '-infinity' AND j.ready_at <= began)
@@ -2245,7 +2256,8 @@ DECLARE
     merger  text;
     wake    boolean;
     crew    smallint;
-    -- The limit and key of another payload, when they are not those that the job has.
+    -- The limit and key of another payload, when they are not those that the job has; empty: it has
+    -- none.
     other   text[];
     opened  daybook.jobs;
     -- The job that has begun, which the new one follows.
@@ -2281,11 +2293,13 @@ BEGIN
         RETURNING id, j.generation > 0, fleet, daybook.must_wake(daybook.jobs_key(greatest(j.fleet, 0)), j.ready_at),
                   CASE WHEN j.generation = 0 THEN 'enqueued' WHEN keep = 'first' THEN 'rescheduled' ELSE 'replaced' END,
                   CASE WHEN j.generation > 0 AND keep IS DISTINCT FROM 'first'
-                            AND (debounce_job.limit_key IS NOT NULL OR EXISTS (SELECT FROM daybook.job_limits l WHERE l.scope IN (j.type, 'queue/' || j.queue)))
-                       THEN nullif(daybook.limit_of(j.type, j.queue, j.org_id, j.payload, debounce_job.limit_key), ARRAY[j.limit_scope, j.limit_key]) END
+                            AND (num_nonnulls(debounce_job.limit_key, j.limit_key) > 0
+                                 OR EXISTS (SELECT FROM daybook.job_limits l WHERE l.scope IN (j.type, 'queue/' || j.queue)))
+                       THEN nullif(coalesce(daybook.limit_of(j.type, j.queue, j.org_id, j.payload, debounce_job.limit_key), '{}'),
+                                   array_remove(ARRAY[j.limit_scope, j.limit_key], NULL)) END
              INTO job_id, duplicate, crew, wake, result, other;
         IF other IS NOT NULL THEN
-            PERFORM daybook.change_limit(job_id, other);
+            PERFORM daybook.change_limit(job_id, nullif(other, '{}'));
         END IF;
         IF wake IS FALSE AND known IS NULL THEN
             RETURN;
@@ -4665,6 +4679,7 @@ DECLARE
 BEGIN
     SELECT * INTO job FROM daybook.jobs j
      WHERE j.id = p_operation_id::text AND j.state::text = 'pending' AND j.ready_at <= clock_timestamp() AND j.min_version IS NULL
+       AND j.fleet >= 0 -- less: it waits for its limit by key
        FOR NO KEY UPDATE SKIP LOCKED;
     IF NOT FOUND THEN
         RETURN NULL;
@@ -4692,15 +4707,22 @@ BEGIN
            worker = coalesce(nullif(p_worker, ''), nullif(current_setting('application_name', true), ''), session_user::text),
            run_count = j.run_count + 1, working = true, capped = org.max_in_flight IS NOT NULL, counted = true,
            attempt_started_at = clock_timestamp(), last_attempted_at = clock_timestamp() + daybook.async_operation_lease(), updated_at = clock_timestamp()
-     WHERE j.id = job.id;
+     WHERE j.id = job.id
+    RETURNING j.* INTO job;
     PERFORM daybook.note_async_operation_types(ARRAY[job.type]);
+    -- What ends a lease leaves the number of the policy to what begins the next attempt.
+    IF job.reclaims > 0 AND job.run_count > daybook.async_operation_attempts(job) THEN
+        PERFORM daybook.end_async_operation(job, 'failed', NULL, 'JOB_LOCK_TIMEOUT_RECLAIMED',
+                                            format('the worker ended in the last attempt, of %s', daybook.async_operation_attempts(job)), NULL);
+        RETURN NULL;
+    END IF;
     RETURN mine;
 END
 $$;
 
 -- Name: FUNCTION lease_async_operation(p_operation_id uuid, p_worker text); Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON FUNCTION daybook.lease_async_operation(p_operation_id uuid, p_worker text) IS 'Claims a job that is due, for 5 minutes, and returns the fence of the claim; null: it is not due, another program or worker holds it, its organization is paused or at its cap or rate, or its named queue is paused or has a limit or a rate, which workers alone count';
+COMMENT ON FUNCTION daybook.lease_async_operation(p_operation_id uuid, p_worker text) IS 'Claims a job that is due, for 5 minutes, and returns the fence of the claim; null: it is not due, waits for its limit by key, or has ended its program in each of its attempts (it is a dead letter then), another program or worker holds it, its organization is paused or at its cap or rate, or its named queue is paused or has a limit or a rate, which workers alone count';
 
 -- Name: lease_lost(bigint, bigint); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -5736,15 +5758,19 @@ BEGIN
               FROM daybook.job_limit_rates x
              WHERE x.look_at BETWEEN first AND due
              ORDER BY x.look_at
-             LIMIT batch) d
+             LIMIT batch
+               FOR UPDATE SKIP LOCKED) d
      WHERE r.scope = d.scope AND r.org_id = d.org_id AND r.limit_key = d.limit_key
        AND (r.next_at <= clock_timestamp() AND NOT EXISTS (SELECT FROM daybook.jobs j WHERE j.limit_scope = r.scope AND j.org_id = r.org_id AND j.limit_key = r.limit_key AND j.finished_at IS NULL AND j.fleet = -2)
             OR NOT EXISTS (SELECT FROM daybook.job_limits l WHERE l.scope = r.scope AND l.rate IS NOT NULL));
-    FOR asked IN SELECT r.scope, r.org_id, r.limit_key, r.look_at, row_number() OVER (ORDER BY r.look_at) AS nth
-                   FROM daybook.job_limit_rates r
-                  WHERE r.look_at BETWEEN first AND due
-                  ORDER BY r.look_at
-                  LIMIT batch LOOP
+    FOR asked IN SELECT x.*, row_number() OVER (ORDER BY x.look_at) AS nth
+                   FROM (SELECT r.scope, r.org_id, r.limit_key, r.look_at
+                           FROM daybook.job_limit_rates r
+                          WHERE r.look_at BETWEEN first AND due
+                          ORDER BY r.look_at
+                          LIMIT batch
+                            FOR NO KEY UPDATE SKIP LOCKED) x
+                  ORDER BY x.look_at LOOP
         decided := decided + 1;
         IF asked.nth = batch THEN
             left_from := least(left_from, asked.look_at);
@@ -6155,21 +6181,21 @@ BEGIN
 END
 $$;
 
--- Name: reclaim_claimed_jobs(); Type: FUNCTION; Schema: daybook; Owner: -
+-- Name: reclaim_claimed_jobs(timestamp with time zone); Type: FUNCTION; Schema: daybook; Owner: -
 
-CREATE FUNCTION daybook.reclaim_claimed_jobs() RETURNS integer
+CREATE FUNCTION daybook.reclaim_claimed_jobs(seen timestamp with time zone) RETURNS integer
     LANGUAGE plpgsql
     AS $$
 DECLARE
     job   daybook.jobs;
     total integer := 0;
 BEGIN
-    IF pg_postmaster_start_time() > clock_timestamp() - interval '30 seconds' THEN
+    IF seen > clock_timestamp() - interval '10 seconds' THEN
         RETURN 0;
     END IF;
     FOR job IN
         SELECT * FROM daybook.jobs j
-         WHERE j.state = 'leased' AND j.last_attempted_at < clock_timestamp() - interval '30 seconds' AND starts_with(j.turn_id, '/sql/')
+         WHERE j.state = 'leased' AND j.last_attempted_at < seen - interval '20 seconds' AND starts_with(j.turn_id, '/sql/')
          ORDER BY j.last_attempted_at
          LIMIT 1000
            FOR NO KEY UPDATE SKIP LOCKED
@@ -6181,9 +6207,9 @@ BEGIN
 END
 $$;
 
--- Name: FUNCTION reclaim_claimed_jobs(); Type: COMMENT; Schema: daybook; Owner: -
+-- Name: FUNCTION reclaim_claimed_jobs(seen timestamp with time zone); Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON FUNCTION daybook.reclaim_claimed_jobs() IS 'Ends claims by SQL that were not renewed for 30 seconds: their jobs are due again, or dead letters after their last attempt. claim_jobs calls it';
+COMMENT ON FUNCTION daybook.reclaim_claimed_jobs(seen timestamp with time zone) IS 'Ends claims by SQL that had not been renewed for 20 seconds at a time, ten seconds ago or longer, when the caller saw the database: their jobs are due again, or dead letters after their last attempt. claim_jobs calls it';
 
 -- Name: reconcile(text, text[], text, text, text); Type: FUNCTION; Schema: daybook; Owner: -
 

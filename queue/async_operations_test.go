@@ -243,6 +243,35 @@ func TestAsyncOperationHeldBack(t *testing.T) {
 			`SELECT job_id FROM daybook.enqueue_job('o', 'welcome', '{}', queue => $1)`, queue).Scan(&inQueue))
 		assert.Equal(t, claimed, b.claim(inQueue), "a queue with a limit is for workers, which count it: %s", queue)
 	}
+
+	b.exec(`SELECT daybook.set_job_limit('keyed', by => 'org_id', parallel => 1)`)
+	first, next := b.operation("keyed", 3), b.operation("keyed", 3)
+	assert.False(t, b.claim(first), "no worker has looked at it")
+	b.exec(`SELECT daybook.check_waits()`)
+	assert.True(t, b.claim(first))
+	assert.False(t, b.claim(next), "its key has one place")
+	assert.True(t, b.asks(`daybook.complete_async_operation($1)`, first))
+	assert.True(t, b.claim(next))
+}
+
+// An operation that has ended its program in each of its attempts is a dead letter when it is to be
+// claimed once more, also where workers of Daybook end the claims.
+func TestAsyncOperationThatEndsItsProgram(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	var id string
+	require.NoError(t, b.Pool.QueryRow(t.Context(), `SELECT job_id FROM daybook.enqueue_job('o', 'welcome', '{}')`).Scan(&id))
+	for range 3 {
+		require.True(t, b.claim(id))
+		b.expire(id)
+		_, err := store.NewQueue(b.Pool, store.Jobs).ReclaimExpired(t.Context())
+		require.NoError(t, err)
+	}
+	assert.Equal(t, models.JobPending, b.queued(id).State)
+	assert.False(t, b.claim(id), "three attempts have ended with their program")
+	j := b.queued(id)
+	assert.Equal(t, models.JobFailed, j.State)
+	assert.Contains(t, *j.LastError, "in the last attempt, of 3")
 }
 
 // A worker makes no dead letters of types that a program claims by SQL.

@@ -69,7 +69,8 @@ type JobOptions struct {
 	// while there is such a job, the request leads to it. A running job is worked again after its
 	// attempt, because the attempt may have read old data. A waiting job does not begin before the
 	// transaction of the request has ended. It gets the higher Priority and, if it was never tried,
-	// the earlier RunAt. IdempotencyKey is checked first.
+	// the earlier RunAt. IdempotencyKey is checked first. What a handler remembers by its job it does not
+	// do again: webhooks, notifications, and jobs that Temporal or a function works, are not for it.
 	Unique bool
 	// SkipValidation leaves the check against the type's schema to the worker. The limits are checked
 	// all the same.

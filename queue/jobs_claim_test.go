@@ -163,6 +163,57 @@ func TestClaimThatEndsItsWorkers(t *testing.T) {
 	assert.Equal(t, "failed 3 JOB_LOCK_TIMEOUT_RECLAIMED", b.state(id))
 }
 
+// Leases that no worker could renew for a minute, because no server answered or its clock was set
+// forward, are not ended by the first one that claims: their holders renew them first. Those of a
+// worker that has ended are, ten seconds later.
+func TestClaimAfterAnOutage(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	pass := func(time string) {
+		b.exec(`UPDATE daybook.jobs SET last_attempted_at = last_attempted_at - $1::interval WHERE state = 'leased'`, time)
+		b.exec(`UPDATE daybook.job_workers SET last_seen = last_seen - $1::interval`, time)
+	}
+	for _, outage := range []string{"31 seconds", "1 hour"} {
+		b.exec(`SELECT daybook.start_job_worker('a', '{w}'), daybook.start_job_worker('b', '{w}')`)
+		id := b.enqueued(org, queue.JobOptions{MaxAttempts: 1})
+		require.Len(t, b.claims("a", 1), 1)
+		pass(outage)
+		for range 2 {
+			assert.Empty(t, b.claims("b", 1), outage)
+			assert.Empty(t, b.claims("a", 1), "its claims may come before its renewals")
+		}
+		assert.Equal(t, "leased 1", b.state(id), outage)
+		assert.True(t, b.asks(`(SELECT count(*) = 1 FROM daybook.renew_jobs('a', ARRAY[$1]))`, id))
+		pass("11 seconds")
+		assert.Empty(t, b.claims("b", 1))
+		assert.Equal(t, "leased 1", b.state(id), outage)
+
+		pass("11 seconds")
+		assert.Empty(t, b.claims("b", 1), "it sees for the first time that nothing is renewed")
+		pass("9 seconds")
+		assert.Empty(t, b.claims("b", 1))
+		assert.Equal(t, "leased 1", b.state(id), outage)
+		pass("2 seconds")
+		assert.Empty(t, b.claims("b", 1))
+		assert.Equal(t, "failed 1 JOB_LOCK_TIMEOUT_RECLAIMED", b.state(id), outage)
+	}
+}
+
+// A clock that was set back since a worker was last seen keeps no lease of an ended one.
+func TestClaimAfterTheClockWasSetBack(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(`SELECT daybook.start_job_worker('a', '{w}'), daybook.start_job_worker('b', '{w}')`)
+	id := b.enqueued(org, queue.JobOptions{})
+	require.Len(t, b.claims("a", 1), 1)
+	b.exec(`UPDATE daybook.job_workers SET last_seen = last_seen + interval '1 hour'`)
+	b.exec(`UPDATE daybook.jobs SET last_attempted_at = last_attempted_at - interval '1 minute'`)
+	assert.Empty(t, b.claims("b", 1))
+	assert.Equal(t, "leased 1", b.state(id))
+	b.exec(`UPDATE daybook.job_workers SET last_seen = last_seen - interval '11 seconds'`)
+	assert.Len(t, b.claims("b", 1), 1)
+}
+
 // A snooze that is repeated leaves one row of the log, and what its worker gives back is due again,
 // uncounted.
 func TestSnoozedAndGivenBack(t *testing.T) {

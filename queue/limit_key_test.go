@@ -67,6 +67,14 @@ func TestLimitKeyFollowsThePayload(t *testing.T) {
 	debounce.LimitKey = "own"
 	assert.Equal(t, waits, enqueue(`{"account": "c"}`, debounce))
 	assert.Equal(t, "own", key(waits))
+	debounce.LimitKey = ""
+	assert.Equal(t, waits, enqueue(`{"other": 1}`, debounce))
+	assert.Empty(t, key(waits), "neither the request nor its payload gives one")
+	assert.Equal(t, waits, enqueue(`{"account": "d"}`, debounce))
+	assert.Equal(t, "d", key(waits))
+	b.exec(`SELECT daybook.set_job_limit('w')`)
+	assert.Equal(t, waits, enqueue(`{"account": "e"}`, debounce))
+	assert.Empty(t, key(waits), "its type has no limit any more")
 }
 
 // TestQueueWithALimit: a program declares a queue's limit by key, a person's goes before it, and it goes

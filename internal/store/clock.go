@@ -32,6 +32,17 @@ UPDATE daybook.queue_rates
 UPDATE daybook.organization_rates
    SET at = clock_timestamp()
  WHERE org_id = ANY (ARRAY(SELECT org_id FROM daybook.organization_rates WHERE at > statement_timestamp() + interval '10 seconds' FOR NO KEY UPDATE SKIP LOCKED))`
+	// When the bucket is whole is found when the key is looked at (admit_limited). A key waits a little
+	// longer than from one beginning to the next.
+	const keyRates = `
+UPDATE daybook.job_limit_rates
+   SET look_at = clock_timestamp()
+ WHERE (scope, org_id, limit_key) IN (
+       SELECT r.scope, r.org_id, r.limit_key
+         FROM daybook.job_limits l
+         JOIN daybook.job_limit_rates r ON r.scope = l.scope
+        WHERE r.look_at > statement_timestamp() + interval '10 seconds' + make_interval(secs => l.rate_seconds / l.rate)
+          FOR NO KEY UPDATE OF r SKIP LOCKED)`
 	// A worker that sees to one of these workflows just now finds its claim gone.
 	const workflows = `
 UPDATE daybook.job_workflows
@@ -45,7 +56,7 @@ UPDATE daybook.job_workflows
 	defer cancel()
 	// One transaction: none of them waits for a row, so that they hold nothing up.
 	batch := batchByKey(s.pool)
-	for _, stmt := range []string{s.kind.sql(leases), workers, rates, orgRates, workflows} {
+	for _, stmt := range []string{s.kind.sql(leases), workers, rates, orgRates, keyRates, workflows} {
 		batch.Queue(stmt)
 	}
 	return Wrap("set times back that are ahead of the database's clock", sendAll(ctx, s.pool, batch))

@@ -146,7 +146,11 @@ SELECT (SELECT count(*) FROM daybook.jobs j WHERE @kind = '' AND j.org_id = @org
 }
 
 // noLine says that no open job has the key of a rate r: jobs in its line go on by that row alone.
-const noLine = `NOT EXISTS (SELECT FROM daybook.jobs o WHERE o.limit_scope = r.scope AND o.org_id = r.org_id AND o.limit_key = r.limit_key AND o.finished_at IS NULL)`
+// unchanged says that no worker has changed a rate r, for a new job, since the statement read it as w.
+const (
+	noLine    = `NOT EXISTS (SELECT FROM daybook.jobs o WHERE o.limit_scope = r.scope AND o.org_id = r.org_id AND o.limit_key = r.limit_key AND o.finished_at IS NULL)`
+	unchanged = `(r.scope, r.org_id, r.limit_key, r.next_at, r.look_at) = (w.scope, w.org_id, w.limit_key, w.next_at, w.look_at)`
+)
 
 // eraseJobs removes jobs of the scope that have ended, with what other tables have of them. What an
 // action was about is replaced by the erasure's mark.
@@ -168,8 +172,13 @@ WITH looked AS MATERIALIZED (
     DELETE FROM daybook.job_deliveries c USING doomed d WHERE c.job_id = d.id RETURNING 1
 ), steps AS (
     DELETE FROM daybook.job_steps s USING doomed d WHERE s.job_id = d.id RETURNING 1
+), unused AS MATERIALIZED (
+    SELECT r.*
+      FROM (SELECT DISTINCT d.limit_scope, d.limit_key FROM doomed d) d
+      JOIN daybook.job_limit_rates r ON r.scope = d.limit_scope AND r.org_id = @org AND r.limit_key = d.limit_key
+     WHERE ` + noLine + `
 ), rates AS (
-    DELETE FROM daybook.job_limit_rates r USING doomed d WHERE r.scope = d.limit_scope AND r.org_id = @org AND r.limit_key = d.limit_key AND ` + noLine + `
+    DELETE FROM daybook.job_limit_rates r USING unused w WHERE ` + unchanged + `
 ), links AS (
     DELETE FROM daybook.job_links l USING doomed d WHERE l.job_id = d.id RETURNING 1
 ), adopted AS (
@@ -190,7 +199,9 @@ SELECT coalesce((SELECT max(id) FROM looked), ''),
 // gone, what is left of its keys' rates, requests for many jobs (a patch, who edits), its tokens, its
 // name, what legacy rows were, and where its documents were imported from.
 const eraseRest = `
-WITH receipts AS (
+WITH unused AS MATERIALIZED (
+    SELECT r.* FROM daybook.job_limit_rates r WHERE r.org_id = @org AND ` + noLine + `
+), receipts AS (
     DELETE FROM daybook.webhook_deliveries w WHERE w.org_id = @org AND NOT EXISTS (SELECT FROM daybook.jobs j WHERE j.id = w.job_id) RETURNING 1
 ), attempts AS (
     DELETE FROM daybook.attempt_log a WHERE a.org_id = @org AND a.kind = 'jobs' AND NOT EXISTS (SELECT FROM daybook.jobs j WHERE j.id = a.job_id) RETURNING 1
@@ -201,7 +212,7 @@ WITH receipts AS (
 ), tokens AS (
     UPDATE daybook.api_tokens t SET name = '[erased]', revoked_at = coalesce(t.revoked_at, clock_timestamp()) WHERE t.org_id = @org AND t.name <> '[erased]' RETURNING 1
 ), rates AS (
-    DELETE FROM daybook.job_limit_rates r WHERE r.org_id = @org AND ` + noLine + `
+    DELETE FROM daybook.job_limit_rates r USING unused w WHERE ` + unchanged + `
 ), operations AS (
     DELETE FROM daybook.bulk_operations b WHERE b.org_id = @org RETURNING 1
 ), imports AS (

@@ -350,6 +350,38 @@ VALUES ('webhook', 'org_1', 'org_1', clock_timestamp() + interval '1 hour', cloc
 	}
 }
 
+// TestErasureBesideANewJobOfALimit: a job comes to wait for the rate of a key while an erasure removes
+// what is on record of that. It stays, because nothing else has the job go on.
+func TestErasureBesideANewJobOfALimit(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	_, err := db.Pool.Exec(t.Context(), `
+SELECT daybook.set_job_limit('greet', by => 'org_id', rate => 1, rate_seconds => 2);
+SELECT daybook.enqueue_job('org_1', 'greet', '{}');
+SELECT daybook.check_waits();
+SELECT daybook.cancel_job(id) FROM daybook.jobs`)
+	require.NoError(t, err)
+	tx, err := db.Pool.Begin(t.Context())
+	require.NoError(t, err)
+	defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
+	_, err = tx.Exec(t.Context(), `SELECT daybook.enqueue_job('org_1', 'greet', '{}'); SELECT daybook.check_waits()`)
+	require.NoError(t, err)
+	ended := make(chan error, 1)
+	go func() {
+		_, err := erasure.Erase(t.Context(), db.Pool, store.EraseScope{OrgID: "org_1"}, erasure.Options{Actor: "ops"})
+		ended <- err
+	}()
+	const waits = `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`
+	require.Eventually(t, func() bool { return fixture.Count(t, db.Pool, waits) == 1 }, time.Minute, 20*time.Millisecond)
+	require.NoError(t, tx.Commit(t.Context()))
+	require.NoError(t, <-ended)
+	require.Eventually(t, func() bool {
+		_, err := db.Pool.Exec(t.Context(), `SELECT daybook.check_waits()`)
+		require.NoError(t, err)
+		return fixture.Count(t, db.Pool, `SELECT count(*) FROM daybook.jobs WHERE finished_at IS NULL AND fleet = -2`) == 0
+	}, time.Minute, 50*time.Millisecond)
+}
+
 // TestErasureBesideALockedBatch: a transaction holds the first batch of open jobs. The others are
 // cancelled and erased meanwhile, and those after it ends.
 func TestErasureBesideALockedBatch(t *testing.T) {
