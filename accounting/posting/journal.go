@@ -46,9 +46,10 @@ func Journal(doc *models.Document, chart Chart) (*Impact, error) {
 		RuleID: JournalRuleID, DocumentDate: doc.IssueDate, PostingDate: valueDate(doc),
 		Entries: make([]Entry, 0, len(j.Entries)),
 	}
-	line := JournalRuleID
+	line, issued := JournalRuleID, doc.IssueDate
 	if j.YearEnd {
-		line = YearEndLineID
+		// It moves what was posted while the currency took documents, or reversed later.
+		line, issued = YearEndLineID, models.Date{}
 	}
 	var sums balance
 	for i, e := range j.Entries {
@@ -61,7 +62,7 @@ func Journal(doc *models.Document, chart Chart) (*Impact, error) {
 		}
 		err := e.Dimensions.Check()
 		if err == nil {
-			err = models.CheckCurrency(entry.Currency, doc.IssueDate)
+			err = models.CheckCurrency(entry.Currency, issued)
 		}
 		switch {
 		case err != nil:

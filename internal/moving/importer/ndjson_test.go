@@ -85,6 +85,18 @@ func TestNDJSONRefuses(t *testing.T) {
 }
 
 func TestNDJSONLineLimit(t *testing.T) {
+// A year-end close is read as it was exported, although its currency takes no other document on its
+// day.
+func TestNDJSONReadsAYearEndClose(t *testing.T) {
+	t.Parallel()
+	const line = `{"org_id":"acme","id":"year-end:2026","type":"journal","direction":"out","currency":"HRK","issue_date":"2026-12-31",` +
+		`"content":{"journal":{"reason":"close","by":"clerk","year_end":true,"entries":[{"account":"4400","amount":1},{"account":"2900","amount":-1}]}}}`
+	results := read(line + "\n" + strings.Replace(line, `"year_end":true,`, "", 1))
+	require.Len(t, results, 2)
+	require.NoError(t, results[0].err)
+	assert.ErrorContains(t, results[1].err, "currency: HRK was withdrawn from ISO 4217 in 2023-01")
+}
+
 	t.Parallel()
 	fits := minimal + strings.Repeat(" ", importer.MaxLineBytes-len(minimal))
 	results := read(fits + "\n" + minimal)
