@@ -829,7 +829,8 @@ COMMENT ON FUNCTION daybook.exchange_differences IS
 
 -- What stands on the adjustment account of exchange differences until a day, in minor units of the
 -- own currency, debits less credits: what is posted until then, and the journals of exchange
--- differences of these days that are posted later, or not yet.
+-- differences of these days that are posted later, or not yet. A deleted journal counts for nothing,
+-- whether a worker has reversed it or not.
 CREATE FUNCTION daybook.exchange_booked(org_id text, adjustment text, until date) RETURNS numeric
     LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -839,7 +840,8 @@ AS $$
                  JOIN daybook.impacts i ON i.id = e.impact_id
                  JOIN daybook.organizations o ON o.id = e.org_id
                 WHERE e.org_id = exchange_booked.org_id AND e.account_code = adjustment AND e.currency = o.currency
-                  AND (i.posting_date <= until OR i.document_date <= until AND i.document_id LIKE 'exchange:%')), 0)
+                  AND (i.posting_date <= until OR i.document_date <= until AND i.document_id LIKE 'exchange:%')
+                  AND NOT EXISTS (SELECT FROM daybook.documents d WHERE d.org_id = i.org_id AND d.id = i.document_id AND d.deleted_at IS NOT NULL)), 0)
          + coalesce((
                SELECT sum(daybook.stated_number(j ->> 'amount'))
                  FROM daybook.documents d
