@@ -13,9 +13,6 @@ import (
 // rule line id of its entries.
 const JournalRuleID = "journal"
 
-// YearEndLineID is the rule line id of the entries of a journal that is a year-end close.
-const YearEndLineID = "year-end"
-
 // Journal returns what a document with content.journal posts: no rule is asked, so an organization
 // needs none. Its posting date is the value date, or else the issue date. Every error is an *Error;
 // its code is DOCUMENT_INVALID, UNBALANCED or UNKNOWN_ACCOUNT. A nil chart has no account.
