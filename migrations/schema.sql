@@ -7083,15 +7083,15 @@ BEGIN
       FROM unnest(org_ids, open_items, documents) AS u (org, item, id)
       LEFT JOIN daybook.documents d ON d.org_id = u.org AND d.id = u.item AND d.deleted_at IS NULL
      WHERE d.id IS NULL OR u.item NOT LIKE 'opening:%' OR u.id IS NULL OR u.id = u.item
+    IF current_setting('transaction_isolation') <> 'read committed' THEN
+        RAISE EXCEPTION 'the isolation level is %: what is posted may not be seen', current_setting('transaction_isolation')
+            USING ERRCODE = 'DB010', HINT = 'say which documents open items stand for in a transaction that is READ COMMITTED';
+    END IF;
      LIMIT 1;
     IF FOUND THEN
         RAISE EXCEPTION '% is no open item that can stand for document %', bad.item, bad.id USING ERRCODE = 'DB010';
     END IF;
-    -- What posts a document holds its job's row until its commit.
-    PERFORM FROM daybook.accounting_work_queue q
-     WHERE (q.org_id, q.document_id) IN (SELECT u.org COLLATE "C", u.id COLLATE "C" FROM unnest(org_ids, documents) AS u (org, id))
-     ORDER BY q.org_id, q.document_id
-       FOR NO KEY UPDATE;
+    PERFORM daybook.lock_configuration(o.org) FROM (SELECT DISTINCT u AS org FROM unnest(org_ids) u ORDER BY 1) o;
     SELECT u.id INTO bad
       FROM unnest(org_ids, documents) AS u (org, id)
      WHERE EXISTS (SELECT FROM daybook.impacts i WHERE i.org_id = u.org AND i.document_id = u.id)
