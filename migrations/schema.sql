@@ -4595,7 +4595,7 @@ BEGIN
     SELECT * INTO last FROM daybook.impacts i WHERE i.org_id = OLD.org_id AND i.document_id = OLD.id ORDER BY i.seq DESC LIMIT 1;
     IF last.kind = 'post' AND last.entry_count > 0 THEN
         INSERT INTO daybook.replaced_taxes AS k (impact_id, confirmations, type, direction, currency, country, taxes)
-        SELECT last.id, (SELECT count(*) FROM daybook.confirmations c WHERE c.impact_id = last.id), OLD.type, OLD.direction, OLD.currency, OLD.content ->> 'country',
+        SELECT last.id, (SELECT count(*) FROM daybook.confirmations c WHERE c.impact_id = last.id), OLD.type, OLD.direction, OLD.currency, coalesce(OLD.content ->> 'country', ''),
                daybook.stated_taxes(OLD.content)
             ON CONFLICT (impact_id) DO UPDATE
            SET confirmations = excluded.confirmations, type = excluded.type, direction = excluded.direction, currency = excluded.currency,
@@ -7196,9 +7196,13 @@ CREATE FUNCTION daybook.stated_taxes(content jsonb) RETURNS jsonb
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
-    SELECT jsonb_agg(jsonb_build_object('category', t -> 'category', 'code', t -> 'code', 'rate', t -> 'rate', 'rate_bp', t -> 'rate_bp',
-                                        'base', t -> 'base', 'amount', t -> 'amount'))
-      FROM jsonb_array_elements(CASE jsonb_typeof(content -> 'taxes') WHEN 'array' THEN content -> 'taxes' END) t
+    SELECT jsonb_agg(jsonb_build_object('category', x.category, 'code', x.code, 'rate', x.rate, 'base', x.base, 'amount', x.amount)
+                     ORDER BY x.category COLLATE "C", x.code COLLATE "C", x.rate)
+      FROM (SELECT coalesce(t ->> 'category', '') AS category, coalesce(t ->> 'code', '') AS code,
+                   trim_scale(coalesce(daybook.stated_number(t ->> 'rate'), daybook.stated_number(t ->> 'rate_bp') / 100, 0)) AS rate,
+                   sum(coalesce(daybook.stated_number(t ->> 'base'), 0)) AS base, sum(coalesce(daybook.stated_number(t ->> 'amount'), 0)) AS amount
+              FROM jsonb_array_elements(CASE jsonb_typeof(content -> 'taxes') WHEN 'array' THEN content -> 'taxes' END) t
+             GROUP BY 1, 2, 3) x
 $$;
 
 -- Name: states_amount(jsonb); Type: FUNCTION; Schema: daybook; Owner: -
@@ -10863,7 +10867,7 @@ CREATE TABLE daybook.replaced_taxes (
     type text NOT NULL,
     direction text NOT NULL,
     currency text NOT NULL,
-    country text,
+    country text NOT NULL,
     taxes jsonb
 );
 
