@@ -1634,6 +1634,10 @@ BEGIN
     SELECT * INTO d FROM daybook.documents x WHERE x.org_id = _org AND x.id = _id FOR UPDATE;
     version := d.accounting_ready_version;
     PERFORM daybook.use_configuration(_org);
+    IF d.id IS NOT NULL AND d.deleted_at IS NULL AND d.content #> '{journal,year_end}' IS DISTINCT FROM 'true' THEN
+        RAISE EXCEPTION 'document % of organization % is no year-end close', _id, _org
+            USING ERRCODE = 'DB010', HINT = 'the id is that of the year-end close: give the document another one';
+    END IF;
     IF undo AND (d.id IS NULL OR d.deleted_at IS NOT NULL) THEN
         result := 'nothing';
         RETURN;
