@@ -7083,14 +7083,14 @@ CREATE FUNCTION daybook.stand_for_documents(org_ids text[], open_items text[], d
 DECLARE
     bad record;
 BEGIN
-    SELECT u.id, u.item INTO bad
-      FROM unnest(org_ids, open_items, documents) AS u (org, item, id)
-      LEFT JOIN daybook.documents d ON d.org_id = u.org AND d.id = u.item AND d.deleted_at IS NULL
-     WHERE d.id IS NULL OR u.item NOT LIKE 'opening:%' OR u.id IS NULL OR u.id = u.item
     IF current_setting('transaction_isolation') <> 'read committed' THEN
         RAISE EXCEPTION 'the isolation level is %: what is posted may not be seen', current_setting('transaction_isolation')
             USING ERRCODE = 'DB010', HINT = 'say which documents open items stand for in a transaction that is READ COMMITTED';
     END IF;
+    SELECT u.id, u.item INTO bad
+      FROM unnest(org_ids, open_items, documents) AS u (org, item, id)
+      LEFT JOIN daybook.documents d ON d.org_id = u.org AND d.id = u.item AND d.deleted_at IS NULL
+     WHERE d.id IS NULL OR u.item NOT LIKE 'opening:%' OR u.id IS NULL OR u.id = u.item
      LIMIT 1;
     IF FOUND THEN
         RAISE EXCEPTION '% is no open item that can stand for document %', bad.item, bad.id USING ERRCODE = 'DB010';
@@ -7215,10 +7215,9 @@ CREATE FUNCTION daybook.states_amount(content jsonb) RETURNS boolean
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $_$
-SELECT jsonb_path_exists(content, '$.keyvalue() ? (@.key like_regex "^(total|prepaid|payable|rounding|amount|fee)$" flag "i").value ? (@ != 0)')
-    OR jsonb_path_exists(content, '$.keyvalue() ? (@.key like_regex "^settled$" flag "i").value.keyvalue() ? (@.key like_regex "^amount$" flag "i").value ? (@ != 0)')
-    OR jsonb_path_exists(content, '$.keyvalue() ? (@.key like_regex "^lines$" flag "i").value[*].keyvalue() ? (@.key like_regex "^(net|cost)$" flag "i").value ? (@ != 0)')
-    OR jsonb_path_exists(content, '$.keyvalue() ? (@.key like_regex "^taxes$" flag "i").value[*].keyvalue() ? (@.key like_regex "^(base|amount)$" flag "i").value ? (@ != 0)')
+SELECT jsonb_path_exists(jsonb_strip_nulls(content), '$ ? (
+    @.total != 0 || @.prepaid != 0 || @.payable != 0 || @.rounding != 0 || @.amount != 0 || @.fee != 0 || @.settled.amount != 0 ||
+    @.lines[*].net != 0 || @.lines[*].cost != 0 || @.taxes[*].base != 0 || @.taxes[*].amount != 0)')
 $_$;
 
 -- Name: stop_job_worker(text); Type: FUNCTION; Schema: daybook; Owner: -
