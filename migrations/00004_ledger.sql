@@ -55,14 +55,13 @@ CREATE TRIGGER impacts_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON dayboo
     FOR EACH STATEMENT EXECUTE FUNCTION daybook.refuse_change();
 
 -- Whether a document's content states an amount that is not zero: models.Content.Amounts says which
--- fields are amounts. Names are taken in capital and small letters, as the worker reads them.
+-- fields are amounts. Null is no amount, and in a path it is not equal to zero.
 CREATE FUNCTION daybook.states_amount(content jsonb) RETURNS boolean
     LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$
-SELECT jsonb_path_exists(content, '$.keyvalue() ? (@.key like_regex "^(total|prepaid|payable|rounding|amount|fee)$" flag "i").value ? (@ != 0)')
-    OR jsonb_path_exists(content, '$.keyvalue() ? (@.key like_regex "^settled$" flag "i").value.keyvalue() ? (@.key like_regex "^amount$" flag "i").value ? (@ != 0)')
-    OR jsonb_path_exists(content, '$.keyvalue() ? (@.key like_regex "^lines$" flag "i").value[*].keyvalue() ? (@.key like_regex "^(net|cost)$" flag "i").value ? (@ != 0)')
-    OR jsonb_path_exists(content, '$.keyvalue() ? (@.key like_regex "^taxes$" flag "i").value[*].keyvalue() ? (@.key like_regex "^(base|amount)$" flag "i").value ? (@ != 0)')
+SELECT jsonb_path_exists(jsonb_strip_nulls(content), '$ ? (
+    @.total != 0 || @.prepaid != 0 || @.payable != 0 || @.rounding != 0 || @.amount != 0 || @.fee != 0 || @.settled.amount != 0 ||
+    @.lines[*].net != 0 || @.lines[*].cost != 0 || @.taxes[*].base != 0 || @.taxes[*].amount != 0)')
 $$;
 
 -- A number that a document states; null: it is none. It never fails: content is written by

@@ -97,12 +97,23 @@ $$;
 -- Puts on record for which documents of another system imported open items stand: three lists of one
 -- length. Of such a document nothing is posted when it is imported later. It runs with the rights of
 -- the schema's owner, because no role may say otherwise what another system has posted.
+--
+-- It takes the configuration of each organization for itself. So nothing is posted meanwhile of a
+-- document that is not on record yet, and two items do not come to stand for one document: there may
+-- be no row yet that either could lock.
+--
+-- Locks: the configuration (exclusive). The caller has the rows of documents before it, and jobs after
+-- it.
 CREATE FUNCTION daybook.stand_for_documents(org_ids text[], open_items text[], documents text[]) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     bad record;
 BEGIN
+    IF current_setting('transaction_isolation') <> 'read committed' THEN
+        RAISE EXCEPTION 'the isolation level is %: what is posted may not be seen', current_setting('transaction_isolation')
+            USING ERRCODE = 'DB010', HINT = 'say which documents open items stand for in a transaction that is READ COMMITTED';
+    END IF;
     SELECT u.id, u.item INTO bad
       FROM unnest(org_ids, open_items, documents) AS u (org, item, id)
       LEFT JOIN daybook.documents d ON d.org_id = u.org AND d.id = u.item AND d.deleted_at IS NULL
@@ -111,11 +122,7 @@ BEGIN
     IF FOUND THEN
         RAISE EXCEPTION '% is no open item that can stand for document %', bad.item, bad.id USING ERRCODE = 'DB010';
     END IF;
-    -- What posts a document holds its job's row until its commit.
-    PERFORM FROM daybook.accounting_work_queue q
-     WHERE (q.org_id, q.document_id) IN (SELECT u.org COLLATE "C", u.id COLLATE "C" FROM unnest(org_ids, documents) AS u (org, id))
-     ORDER BY q.org_id, q.document_id
-       FOR NO KEY UPDATE;
+    PERFORM daybook.lock_configuration(o.org) FROM (SELECT DISTINCT u AS org FROM unnest(org_ids) u ORDER BY 1) o;
     SELECT u.id INTO bad
       FROM unnest(org_ids, documents) AS u (org, id)
      WHERE EXISTS (SELECT FROM daybook.impacts i WHERE i.org_id = u.org AND i.document_id = u.id)
@@ -829,7 +836,8 @@ COMMENT ON FUNCTION daybook.exchange_differences IS
 
 -- What stands on the adjustment account of exchange differences until a day, in minor units of the
 -- own currency, debits less credits: what is posted until then, and the journals of exchange
--- differences of these days that are posted later, or not yet.
+-- differences of these days that are posted later, or not yet. A deleted journal counts for nothing,
+-- whether a worker has reversed it or not.
 CREATE FUNCTION daybook.exchange_booked(org_id text, adjustment text, until date) RETURNS numeric
     LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -839,7 +847,8 @@ AS $$
                  JOIN daybook.impacts i ON i.id = e.impact_id
                  JOIN daybook.organizations o ON o.id = e.org_id
                 WHERE e.org_id = exchange_booked.org_id AND e.account_code = adjustment AND e.currency = o.currency
-                  AND (i.posting_date <= until OR i.document_date <= until AND i.document_id LIKE 'exchange:%')), 0)
+                  AND (i.posting_date <= until OR i.document_date <= until AND i.document_id LIKE 'exchange:%')
+                  AND NOT EXISTS (SELECT FROM daybook.documents d WHERE d.org_id = i.org_id AND d.id = i.document_id AND d.deleted_at IS NOT NULL)), 0)
          + coalesce((
                SELECT sum(daybook.stated_number(j ->> 'amount'))
                  FROM daybook.documents d

@@ -74,18 +74,23 @@ CREATE TABLE daybook.replaced_taxes (
     type          text NOT NULL,
     direction     text NOT NULL,
     currency      text NOT NULL,
-    country       text,
+    country       text NOT NULL,
     taxes         jsonb
 );
 COMMENT ON TABLE daybook.replaced_taxes IS 'What documents state of taxes as they are posted, where their content was replaced since';
 
--- What the content of a document states of taxes, as daybook.replaced_taxes keeps it.
+-- What the content of a document states of taxes, as daybook.replaced_taxes keeps it: what
+-- daybook.read_taxes makes of it, so that the same taxes in other words are the same.
 CREATE FUNCTION daybook.stated_taxes(content jsonb) RETURNS jsonb
     LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$
-    SELECT jsonb_agg(jsonb_build_object('category', t -> 'category', 'code', t -> 'code', 'rate', t -> 'rate', 'rate_bp', t -> 'rate_bp',
-                                        'base', t -> 'base', 'amount', t -> 'amount'))
-      FROM jsonb_array_elements(CASE jsonb_typeof(content -> 'taxes') WHEN 'array' THEN content -> 'taxes' END) t
+    SELECT jsonb_agg(jsonb_build_object('category', x.category, 'code', x.code, 'rate', x.rate, 'base', x.base, 'amount', x.amount)
+                     ORDER BY x.category COLLATE "C", x.code COLLATE "C", x.rate)
+      FROM (SELECT coalesce(t ->> 'category', '') AS category, coalesce(t ->> 'code', '') AS code,
+                   trim_scale(coalesce(daybook.stated_number(t ->> 'rate'), daybook.stated_number(t ->> 'rate_bp') / 100, 0)) AS rate,
+                   sum(coalesce(daybook.stated_number(t ->> 'base'), 0)) AS base, sum(coalesce(daybook.stated_number(t ->> 'amount'), 0)) AS amount
+              FROM jsonb_array_elements(CASE jsonb_typeof(content -> 'taxes') WHEN 'array' THEN content -> 'taxes' END) t
+             GROUP BY 1, 2, 3) x
 $$;
 
 -- Keeps what a posted document states when that is replaced, or its row removed: the first time, as a
@@ -100,7 +105,7 @@ BEGIN
     SELECT * INTO last FROM daybook.impacts i WHERE i.org_id = OLD.org_id AND i.document_id = OLD.id ORDER BY i.seq DESC LIMIT 1;
     IF last.kind = 'post' AND last.entry_count > 0 THEN
         INSERT INTO daybook.replaced_taxes AS k (impact_id, confirmations, type, direction, currency, country, taxes)
-        SELECT last.id, (SELECT count(*) FROM daybook.confirmations c WHERE c.impact_id = last.id), OLD.type, OLD.direction, OLD.currency, OLD.content ->> 'country',
+        SELECT last.id, (SELECT count(*) FROM daybook.confirmations c WHERE c.impact_id = last.id), OLD.type, OLD.direction, OLD.currency, coalesce(OLD.content ->> 'country', ''),
                daybook.stated_taxes(OLD.content)
             ON CONFLICT (impact_id) DO UPDATE
            SET confirmations = excluded.confirmations, type = excluded.type, direction = excluded.direction, currency = excluded.currency,
@@ -731,6 +736,10 @@ BEGIN
     SELECT * INTO d FROM daybook.documents x WHERE x.org_id = _org AND x.id = _id FOR UPDATE;
     version := d.accounting_ready_version;
     PERFORM daybook.use_configuration(_org);
+    IF d.id IS NOT NULL AND d.deleted_at IS NULL AND d.content #> '{journal,year_end}' IS DISTINCT FROM 'true' THEN
+        RAISE EXCEPTION 'document % of organization % is no year-end close', _id, _org
+            USING ERRCODE = 'DB010', HINT = 'the id is that of the year-end close: give the document another one';
+    END IF;
     IF undo AND (d.id IS NULL OR d.deleted_at IS NOT NULL) THEN
         result := 'nothing';
         RETURN;

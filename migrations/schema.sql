@@ -1645,6 +1645,10 @@ BEGIN
     SELECT * INTO d FROM daybook.documents x WHERE x.org_id = _org AND x.id = _id FOR UPDATE;
     version := d.accounting_ready_version;
     PERFORM daybook.use_configuration(_org);
+    IF d.id IS NOT NULL AND d.deleted_at IS NULL AND d.content #> '{journal,year_end}' IS DISTINCT FROM 'true' THEN
+        RAISE EXCEPTION 'document % of organization % is no year-end close', _id, _org
+            USING ERRCODE = 'DB010', HINT = 'the id is that of the year-end close: give the document another one';
+    END IF;
     IF undo AND (d.id IS NULL OR d.deleted_at IS NOT NULL) THEN
         result := 'nothing';
         RETURN;
@@ -3372,7 +3376,8 @@ CREATE FUNCTION daybook.exchange_booked(org_id text, adjustment text, until date
                  JOIN daybook.impacts i ON i.id = e.impact_id
                  JOIN daybook.organizations o ON o.id = e.org_id
                 WHERE e.org_id = exchange_booked.org_id AND e.account_code = adjustment AND e.currency = o.currency
-                  AND (i.posting_date <= until OR i.document_date <= until AND i.document_id LIKE 'exchange:%')), 0)
+                  AND (i.posting_date <= until OR i.document_date <= until AND i.document_id LIKE 'exchange:%')
+                  AND NOT EXISTS (SELECT FROM daybook.documents d WHERE d.org_id = i.org_id AND d.id = i.document_id AND d.deleted_at IS NOT NULL)), 0)
          + coalesce((
                SELECT sum(daybook.stated_number(j ->> 'amount'))
                  FROM daybook.documents d
@@ -4608,7 +4613,7 @@ BEGIN
     SELECT * INTO last FROM daybook.impacts i WHERE i.org_id = OLD.org_id AND i.document_id = OLD.id ORDER BY i.seq DESC LIMIT 1;
     IF last.kind = 'post' AND last.entry_count > 0 THEN
         INSERT INTO daybook.replaced_taxes AS k (impact_id, confirmations, type, direction, currency, country, taxes)
-        SELECT last.id, (SELECT count(*) FROM daybook.confirmations c WHERE c.impact_id = last.id), OLD.type, OLD.direction, OLD.currency, OLD.content ->> 'country',
+        SELECT last.id, (SELECT count(*) FROM daybook.confirmations c WHERE c.impact_id = last.id), OLD.type, OLD.direction, OLD.currency, coalesce(OLD.content ->> 'country', ''),
                daybook.stated_taxes(OLD.content)
             ON CONFLICT (impact_id) DO UPDATE
            SET confirmations = excluded.confirmations, type = excluded.type, direction = excluded.direction, currency = excluded.currency,
@@ -7104,6 +7109,10 @@ CREATE FUNCTION daybook.stand_for_documents(org_ids text[], open_items text[], d
 DECLARE
     bad record;
 BEGIN
+    IF current_setting('transaction_isolation') <> 'read committed' THEN
+        RAISE EXCEPTION 'the isolation level is %: what is posted may not be seen', current_setting('transaction_isolation')
+            USING ERRCODE = 'DB010', HINT = 'say which documents open items stand for in a transaction that is READ COMMITTED';
+    END IF;
     SELECT u.id, u.item INTO bad
       FROM unnest(org_ids, open_items, documents) AS u (org, item, id)
       LEFT JOIN daybook.documents d ON d.org_id = u.org AND d.id = u.item AND d.deleted_at IS NULL
@@ -7112,11 +7121,7 @@ BEGIN
     IF FOUND THEN
         RAISE EXCEPTION '% is no open item that can stand for document %', bad.item, bad.id USING ERRCODE = 'DB010';
     END IF;
-    -- What posts a document holds its job's row until its commit.
-    PERFORM FROM daybook.accounting_work_queue q
-     WHERE (q.org_id, q.document_id) IN (SELECT u.org COLLATE "C", u.id COLLATE "C" FROM unnest(org_ids, documents) AS u (org, id))
-     ORDER BY q.org_id, q.document_id
-       FOR NO KEY UPDATE;
+    PERFORM daybook.lock_configuration(o.org) FROM (SELECT DISTINCT u AS org FROM unnest(org_ids) u ORDER BY 1) o;
     SELECT u.id INTO bad
       FROM unnest(org_ids, documents) AS u (org, id)
      WHERE EXISTS (SELECT FROM daybook.impacts i WHERE i.org_id = u.org AND i.document_id = u.id)
@@ -7221,9 +7226,13 @@ CREATE FUNCTION daybook.stated_taxes(content jsonb) RETURNS jsonb
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
-    SELECT jsonb_agg(jsonb_build_object('category', t -> 'category', 'code', t -> 'code', 'rate', t -> 'rate', 'rate_bp', t -> 'rate_bp',
-                                        'base', t -> 'base', 'amount', t -> 'amount'))
-      FROM jsonb_array_elements(CASE jsonb_typeof(content -> 'taxes') WHEN 'array' THEN content -> 'taxes' END) t
+    SELECT jsonb_agg(jsonb_build_object('category', x.category, 'code', x.code, 'rate', x.rate, 'base', x.base, 'amount', x.amount)
+                     ORDER BY x.category COLLATE "C", x.code COLLATE "C", x.rate)
+      FROM (SELECT coalesce(t ->> 'category', '') AS category, coalesce(t ->> 'code', '') AS code,
+                   trim_scale(coalesce(daybook.stated_number(t ->> 'rate'), daybook.stated_number(t ->> 'rate_bp') / 100, 0)) AS rate,
+                   sum(coalesce(daybook.stated_number(t ->> 'base'), 0)) AS base, sum(coalesce(daybook.stated_number(t ->> 'amount'), 0)) AS amount
+              FROM jsonb_array_elements(CASE jsonb_typeof(content -> 'taxes') WHEN 'array' THEN content -> 'taxes' END) t
+             GROUP BY 1, 2, 3) x
 $$;
 
 -- Name: states_amount(jsonb); Type: FUNCTION; Schema: daybook; Owner: -
@@ -7232,10 +7241,9 @@ CREATE FUNCTION daybook.states_amount(content jsonb) RETURNS boolean
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $_$
-SELECT jsonb_path_exists(content, '$.keyvalue() ? (@.key like_regex "^(total|prepaid|payable|rounding|amount|fee)$" flag "i").value ? (@ != 0)')
-    OR jsonb_path_exists(content, '$.keyvalue() ? (@.key like_regex "^settled$" flag "i").value.keyvalue() ? (@.key like_regex "^amount$" flag "i").value ? (@ != 0)')
-    OR jsonb_path_exists(content, '$.keyvalue() ? (@.key like_regex "^lines$" flag "i").value[*].keyvalue() ? (@.key like_regex "^(net|cost)$" flag "i").value ? (@ != 0)')
-    OR jsonb_path_exists(content, '$.keyvalue() ? (@.key like_regex "^taxes$" flag "i").value[*].keyvalue() ? (@.key like_regex "^(base|amount)$" flag "i").value ? (@ != 0)')
+SELECT jsonb_path_exists(jsonb_strip_nulls(content), '$ ? (
+    @.total != 0 || @.prepaid != 0 || @.payable != 0 || @.rounding != 0 || @.amount != 0 || @.fee != 0 || @.settled.amount != 0 ||
+    @.lines[*].net != 0 || @.lines[*].cost != 0 || @.taxes[*].base != 0 || @.taxes[*].amount != 0)')
 $_$;
 
 -- Name: stop_job_worker(text); Type: FUNCTION; Schema: daybook; Owner: -
@@ -10888,7 +10896,7 @@ CREATE TABLE daybook.replaced_taxes (
     type text NOT NULL,
     direction text NOT NULL,
     currency text NOT NULL,
-    country text,
+    country text NOT NULL,
     taxes jsonb
 );
 

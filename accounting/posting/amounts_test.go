@@ -145,7 +145,7 @@ var amountCases = []struct {
 	},
 	{"an unknown type of nothing", "owed", `{"attributes": {"amount": "1"}}`, "AMOUNT_MISSING", "AMOUNT_MISSING", ""},
 	{"a payment of zero", "payment", `{"amount": 0}`, "zero", "entries", ""},
-	{"an invoice of zero", "invoice", `{"payable": 0, "Total": 0}`, "zero", "entries", ""},
+	{"an invoice of zero", "invoice", `{"payable": 0, "total": 0}`, "zero", "entries", ""},
 	{"an invoice of lines of zero", "invoice", `{"lines": [{"kind": "item", "net": 0}]}`, "zero", "entries", ""},
 	{"zero on record", "payout", `{"zero": true}`, "zero", "entries", ""},
 	{"a pro-forma invoice", "proforma", `{"payable": 100}`, "rule", "entries", ""},

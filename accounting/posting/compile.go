@@ -101,8 +101,8 @@ func (c *compiler) compileRule(n *yaml.Node) *rule {
 	for _, x := range items(child(n, "lines")) {
 		l := c.compileLine(x)
 		switch {
-		case l.id == RoundingLineID || l.id == ExchangeLineID:
-			c.report(l.place, "the line id %q is kept for the %s entry; choose another", l.id, l.id)
+		case keptLines[l.id] != "":
+			c.report(l.place, "the line id %q is kept for %s; choose another", l.id, keptLines[l.id])
 		case ids[l.id] && l.id != "":
 			c.report(l.place, "the line id %q is taken; give each line of a rule an id of its own", l.id)
 		}

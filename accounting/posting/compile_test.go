@@ -163,6 +163,10 @@ func TestCompileRefuses(t *testing.T) {
 			"amount: 1}]}]", "kept for the rounding entry"},
 		{"exchange line id", "ruleset: x\nrules: [{id: r, when: true, lines: [§{id: exchange, side: debit, account: '1', " +
 			"amount: 1}]}]", "kept for the exchange entry"},
+		{"year-end line id", "ruleset: x\nrules: [{id: r, when: true, lines: [§{id: year-end, side: debit, account: '1', " +
+			"amount: 1}]}]", `the line id "year-end" is kept for year-end closes`},
+		{"line id of what is posted elsewhere", "ruleset: x\nrules: [{id: r, when: true, lines: [§{id: posted-elsewhere, side: debit, " +
+			"account: '1', amount: 1}]}]", "kept for mirrors of what another system has posted"},
 		{"exchange without account", "ruleset: x\nrules: [{id: r, when: true, exchange: §{}, lines: [{id: a, side: " +
 			"debit, account: '1', amount: 1}]}]", `missing key "account"`},
 		{"account and split", rule + "1, split: §[{account: '1', share: 1}]}]}", "either an account or a map or a split"},

@@ -2,14 +2,28 @@ package posting
 
 import "github.com/daybook-dev/daybook/models"
 
-// Rule line ids of the entries that balance an impact. No line of a rule may have one of them.
+// Rule line ids of entries that no line of a rule makes: none may have one of them. Statements tell
+// the last two by their names.
 const (
 	// RoundingLineID is the rule line id of the entry that takes a rounding difference.
 	RoundingLineID = "rounding"
 	// ExchangeLineID is the rule line id of the entries that take what was converted, one for each
 	// currency.
 	ExchangeLineID = "exchange"
+	// YearEndLineID is the rule line id of the entries of a journal that is a year-end close: the
+	// income statement leaves them out.
+	YearEndLineID = "year-end"
+	// ElsewhereLineID is the rule line id of the entries that mirror what another system has posted: the
+	// VAT summary leaves out what the document of such a posting states.
+	ElsewhereLineID = "posted-elsewhere"
 )
+
+// keptLines says what these ids are kept for.
+var keptLines = map[string]string{
+	RoundingLineID: "the rounding entry", ExchangeLineID: "the exchange entry",
+	YearEndLineID:   "year-end closes",
+	ElsewhereLineID: "mirrors of what another system has posted",
+}
 
 // Impact is everything that one document posts. Its entries balance in each currency.
 type Impact struct {
@@ -39,8 +53,8 @@ type Entry struct {
 	Amount int64
 	// Currency is an ISO 4217 code.
 	Currency string
-	// RuleLineID names the line of the rule that made the entry, or is RoundingLineID or
-	// ExchangeLineID.
+	// RuleLineID names the line of the rule that made the entry, or is RoundingLineID, ExchangeLineID,
+	// YearEndLineID, ElsewhereLineID or, of another journal, JournalRuleID.
 	RuleLineID string
 	// DocumentLine is the position, from 1, in the document's list that the rule line ran over; 0: it
 	// ran over none.

@@ -13,9 +13,6 @@ import (
 // rule line id of its entries.
 const JournalRuleID = "journal"
 
-// YearEndLineID is the rule line id of the entries of a journal that is a year-end close.
-const YearEndLineID = "year-end"
-
 // Journal returns what a document with content.journal posts: no rule is asked, so an organization
 // needs none. Its posting date is the value date, or else the issue date. Every error is an *Error;
 // its code is DOCUMENT_INVALID, UNBALANCED or UNKNOWN_ACCOUNT. A nil chart has no account.
@@ -46,9 +43,10 @@ func Journal(doc *models.Document, chart Chart) (*Impact, error) {
 		RuleID: JournalRuleID, DocumentDate: doc.IssueDate, PostingDate: valueDate(doc),
 		Entries: make([]Entry, 0, len(j.Entries)),
 	}
-	line := JournalRuleID
+	line, issued := JournalRuleID, doc.IssueDate
 	if j.YearEnd {
-		line = YearEndLineID
+		// It moves what was posted while the currency took documents, or reversed later.
+		line, issued = YearEndLineID, models.Date{}
 	}
 	var sums balance
 	for i, e := range j.Entries {
@@ -61,7 +59,7 @@ func Journal(doc *models.Document, chart Chart) (*Impact, error) {
 		}
 		err := e.Dimensions.Check()
 		if err == nil {
-			err = models.CheckCurrency(entry.Currency, doc.IssueDate)
+			err = models.CheckCurrency(entry.Currency, issued)
 		}
 		switch {
 		case err != nil:

@@ -95,3 +95,21 @@ func TestErasedCounterpartiesAreNotTheSame(t *testing.T) {
 	}
 	assert.Equal(t, []string{"reference r e"}, b.match(books.MatchOptions{}))
 }
+
+// A content whose names the reports and an erasure do not know is refused as any other name, so that
+// nothing is posted that states no tax, belongs to no counterparty and loses its amounts.
+func TestNamesOfAContentAreThoseOfTheReports(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	fixture.Ready(t, b.Pool, fixture.Invoice(org, "a", 1000))
+	require.NoError(t, second(b.Pool.Exec(t.Context(), `
+UPDATE daybook.documents SET content = '{"Number": "a", "Counterparty": "Ada", "Total": 1190, "Payable": 1190,
+    "Lines": [{"Kind": "item", "Net": 1000, "Rate": 19, "Category": "VAT"}],
+    "Taxes": [{"Category": "VAT", "Rate": 19, "Base": 1000, "Amount": 190}]}' WHERE id = 'a'`)))
+	b.work()
+	job := fixture.Job(t, b.Pool, org, "a")
+	require.NotNil(t, job.LastErrorCode)
+	assert.Equal(t, models.CodeDocumentInvalid, *job.LastErrorCode)
+	assert.Regexp(t, `there is no field "(\w+)": write "[a-z]+"`, *job.LastError)
+	assert.Empty(t, fixture.Impacts(t, b.Pool, org, "a"))
+}

@@ -279,3 +279,27 @@ func TestExchangeJournalsAreNumberedOn(t *testing.T) {
 	remove("exchange:2026-03-31/3")
 	require.Equal(t, "exchange:2026-03-31/4", book(), "what was posted of the third is in the ledger")
 }
+
+// A journal that is deleted does not count as booked, though no worker has reversed it yet.
+func TestADeletedExchangeJournalIsNotBooked(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.withRates()
+	fixture.Ready(t, b.Pool, in("USD", sold(org, "a", "Ada", 1, 10000)), in("USD", pays(org, "p", "Ada", 6, 10000)))
+	b.work()
+	b.reconcile("a", "p")
+	book := func() string {
+		t.Helper()
+		done, err := books.BookExchangeDifferences(t.Context(), b.Pool, org,
+			books.ExchangeBooking{Until: models.NewDate(2026, 3, 31), Adjustment: "1370", Gain: "4920", Loss: "6960"})
+		require.NoError(t, err)
+		return done.DocumentID
+	}
+	require.Equal(t, "exchange:2026-03-31/1", book())
+	b.work()
+	require.NoError(t, second(books.DeleteJournal(t.Context(), b.Pool, org, "exchange:2026-03-31/1")))
+	require.Equal(t, "exchange:2026-03-31/2", book(), "before a worker has come to the deletion")
+	b.work()
+	assert.EqualValues(t, 200, fixture.Balance(t, b.Pool, org, "1370", "EUR"))
+	assert.Empty(t, book(), "one is reversed, and the other posted")
+}

@@ -312,3 +312,19 @@ func TestAValueNeedsADimension(t *testing.T) {
 	_, err := books.IncomeStatement(t.Context(), b.Pool, org, books.StatementOptions{WhereValue: "sales"})
 	require.ErrorIs(t, err, books.ErrInvalid)
 }
+
+// A document of another kind that has the id of a year-end close is neither replaced nor deleted.
+func TestCloseYearLeavesOtherDocumentsAlone(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	ctx := t.Context()
+	chart := []models.Account{{Code: retained, Name: "Retained earnings", Type: models.AccountEquity}}
+	require.NoError(t, second(books.PutAccounts(ctx, b.Pool, org, chart, books.AccountsOptions{})))
+	fixture.Ready(t, b.Pool, fixture.Invoice(org, "year-end:2026", 1000))
+	b.work()
+	for _, o := range []books.CloseYearOptions{{To: retained}, {Undo: true}} {
+		_, err := books.CloseYear(ctx, b.Pool, org, 2026, o)
+		require.ErrorIs(t, err, books.ErrInvalid)
+		require.ErrorContains(t, err, "document year-end:2026 of organization org_1 is no year-end close")
+	}
+}

@@ -1,11 +1,13 @@
 package books_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -143,6 +145,47 @@ func TestVATOfATaxThatIsCorrectedInAClosedMonth(t *testing.T) {
 	require.NoError(t, second(books.ClosePeriod(ctx, b.Pool, org, march, books.CloseOptions{})))
 	assert.Equal(t, posted, b.vatText(march), "closed again")
 	assert.Empty(t, b.findings())
+}
+
+// The same taxes in other words are no correction, which a closed month would refuse.
+func TestVATOfATaxThatIsWrittenOtherwiseInAClosedMonth(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	ctx := t.Context()
+	march, april := books.Month(2026, 3), books.Month(2026, 4)
+	require.NoError(t, second(books.AddPeriods(ctx, b.Pool, org, march, april)))
+	fixture.Ready(t, b.Pool, fixture.Invoice(org, "a", 1000))
+	b.work()
+	require.NoError(t, second(books.ClosePeriod(ctx, b.Pool, org, march, books.CloseOptions{})))
+	for _, content := range []string{
+		`{"taxes": [{"category": "VAT", "rate": "19", "base": 1000, "amount": 190}]}`,
+		`{"taxes": [{"category": "VAT", "rate": "19.0", "base": 1000, "amount": 190, "code": ""}]}`,
+		`{"taxes": [{"category": "VAT", "rate_bp": 1900, "base": 1000, "amount": 190, "retained": false}], "country": ""}`,
+	} {
+		b.tx(func(ctx context.Context, tx pgx.Tx) {
+			_, err := tx.Exec(ctx, `UPDATE daybook.documents SET content = content || $1 WHERE id = 'a'`, content)
+			require.NoError(t, err)
+			require.NoError(t, second(store.MarkDocumentReady(ctx, tx, org, "a", models.PriorityNormal)))
+		})
+		b.work()
+		job := fixture.Job(t, b.Pool, org, "a")
+		require.Equal(t, models.JobCompleted, job.State, "%s: %s", content, store.Value(job.LastError))
+	}
+	assert.Len(t, fixture.Impacts(t, b.Pool, org, "a"), 1)
+
+	for other, same := range map[string]bool{
+		`[{"rate": 7, "amount": 7}, {"rate": 19, "amount": 190}]`:                             true,
+		`[{"rate": 19, "amount": 100}, {"rate": 7, "amount": 7}, {"rate": 19, "amount": 90}]`: true,
+		`[{"rate": 19, "amount": 190, "base": 0}, {"rate": 7, "amount": 7.0}]`:                true,
+		`[{"rate": 19, "amount": 190}, {"rate": 7, "amount": 7, "category": "VAT"}]`:          false,
+		`[{"rate": 19, "amount": 190}, {"rate": 7, "amount": 8}]`:                             false,
+	} {
+		var got bool
+		require.NoError(t, b.Pool.QueryRow(ctx, `
+SELECT daybook.stated_taxes('{"taxes": [{"rate": 19, "amount": 190}, {"rate": 7, "amount": 7}]}') = daybook.stated_taxes(jsonb_build_object('taxes', $1::jsonb))`,
+			other).Scan(&got))
+		assert.Equal(t, same, got, other)
+	}
 }
 
 // TestStatedTaxesAreThePostedOnes: the rules post the tax that a document states, so what is stated is

@@ -14,6 +14,7 @@ import (
 
 	"github.com/daybook-dev/daybook/admin/books"
 	"github.com/daybook-dev/daybook/internal/dev/pgtest/fixture"
+	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 )
 
@@ -169,4 +170,40 @@ func TestAYearEndCloseStandsOnItsDay(t *testing.T) {
 	require.NoError(t, second(books.DeleteJournal(ctx, b.Pool, org, done.DocumentID)), "its day is open")
 	b.work()
 	assert.Equal(t, append(want, "reverse 2025-12-31", "post 2025-12-31", "reverse 2025-12-31"), days())
+}
+
+// What was posted in a currency while it was taken is moved on a day on which it is not taken any more,
+// and so is what was reversed later. SLL takes documents until 2024-11-30.
+func TestAYearWithAWithdrawnCurrencyIsClosed(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	ctx := t.Context()
+	chart := []models.Account{{Code: retained, Name: "Retained earnings", Type: models.AccountEquity}}
+	require.NoError(t, second(books.PutAccounts(ctx, b.Pool, org, chart, books.AccountsOptions{})))
+	year := models.Period{StartsOn: models.NewDate(2024, 1, 1), EndsOn: models.NewDate(2024, 12, 31)}
+	require.NoError(t, second(books.AddPeriods(ctx, b.Pool, org, year)))
+	for _, currency := range []string{"SLL", "EUR"} {
+		d := in(currency, fixture.Invoice(org, currency, 1000))
+		d.IssueDate = models.NewDate(2024, time.June, 30)
+		fixture.Ready(t, b.Pool, d)
+	}
+	b.work()
+	closeYear := func(year int, want map[string]int64) {
+		t.Helper()
+		done, err := books.CloseYear(ctx, b.Pool, org, year, books.CloseYearOptions{To: retained})
+		require.NoError(t, err)
+		b.work()
+		job := fixture.Job(t, b.Pool, org, done.DocumentID)
+		require.Equal(t, models.JobCompleted, job.State, "%s", store.Value(job.LastError))
+		for currency, balance := range want {
+			assert.Equal(t, balance, fixture.Balance(t, b.Pool, org, retained, currency), "%d %s", year, currency)
+		}
+	}
+	closeYear(2024, map[string]int64{"SLL": -1000, "EUR": -1000})
+
+	require.NoError(t, second(books.ClosePeriod(ctx, b.Pool, org, year, books.CloseOptions{})))
+	require.NoError(t, second(b.Pool.Exec(ctx, `SELECT daybook.mark_document_deleted($1, 'SLL')`, org)))
+	b.work()
+	require.Len(t, fixture.Impacts(t, b.Pool, org, "SLL"), 2, "it is reversed in 2025")
+	closeYear(2025, map[string]int64{"SLL": 0, "EUR": -1000})
 }

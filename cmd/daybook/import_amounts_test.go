@@ -146,7 +146,7 @@ func TestZeroIsPostedAndSaid(t *testing.T) {
 	result, _ := b.imported(line("free", "payment", `{"amount": 0}`),
 		line("lines", "invoice", `{"lines": [{"kind": "item", "net": 0}], "payable": 0}`))
 	assert.Equal(t, 2, result.Inserted, "%+v", result.Failed)
-	b.wrote("own", "payment", `{"Amount": 0}`)
+	b.wrote("own", "payment", `{"amount": 0, "fee": null}`)
 	b.imported(line("money", "payment", `{"amount": 100}`))
 	b.work()
 	const says = "all its amounts are zero"
@@ -177,7 +177,7 @@ func TestAmountsThatWereNotPostedAreFound(t *testing.T) {
 ALTER TABLE daybook.impacts DISABLE TRIGGER USER;
 UPDATE daybook.impacts SET no_entries = '';
 ALTER TABLE daybook.impacts ENABLE TRIGGER USER;
-UPDATE daybook.documents SET content = '{"Total": 11900}' WHERE id = 'old'`)
+UPDATE daybook.documents SET content = '{"total": 11900}' WHERE id = 'old'`)
 	require.NoError(t, err)
 
 	r := b.run("audit", "--org", "acme", "--json")

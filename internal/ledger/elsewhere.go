@@ -10,9 +10,6 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// mirrorLine is the rule line of entries that mirror what another system has posted.
-const mirrorLine = "posted-elsewhere"
-
 // readElsewhere reads what other systems have posted of the chunk's documents. Organizations
 // without any such document cost nothing here.
 func (c *chunk) readElsewhere(ctx context.Context) error {
@@ -90,7 +87,7 @@ func (o organization) mirror(e *ledgerdb.Elsewhere) ([]posting.Entry, error) {
 		entries = append(entries,
 			posting.Entry{
 				Account: one.Account, Side: one.Side.Opposite(), Amount: one.Amount, Currency: one.Currency,
-				RuleLineID: mirrorLine,
+				RuleLineID: posting.ElsewhereLineID,
 			})
 	}
 	return entries, nil

@@ -36,22 +36,24 @@ func (e *Error) Error() string { return e.message }
 func (e *Error) Unwrap() error { return e.cause }
 
 // Unmarshal reads a document, and copies what it keeps of text. A field that the value does not
-// have is an error: a misspelt amount would be posted as 0. So is a field that is there twice, also
-// in capital and small letters, and text that is not UTF-8. The error is an *Error.
+// have is an error: a misspelt amount would be posted as 0. So is one whose name has capital letters,
+// because the statements that read contents in the database know a field by its name alone: it would
+// be posted, and state no tax, belong to no counterparty, and be taken away by an erasure. So is a
+// field that is there twice, and text that is not UTF-8. The error is an *Error.
 //
 // The package is encoding/json/v2 of Go 1.27, for the versions before it. It takes a third of the
 // time of encoding/json, which was a seventh of all that a worker does for a document. By itself it
 // passes over underscores and dashes in names as it does over case: _total would be posted as
 // total.
 func Unmarshal(text []byte, into any) error {
-	if err := json.Unmarshal(text, into, strict); err != nil {
+	if err := json.Unmarshal(text, into, strict, json.MatchCaseInsensitiveNames(false)); err != nil {
 		return explain(err, "correct its name, or put further values under attributes")
 	}
 	return nil
 }
 
-// UnmarshalSettings is Unmarshal for settings, which have no attributes. Their durations are texts
-// such as 30s.
+// UnmarshalSettings is Unmarshal for settings, which have no attributes, and whose names may be in
+// capital letters. Their durations are texts such as 30s.
 func UnmarshalSettings(text []byte, into any) error {
 	if err := json.Unmarshal(text, into, strict); err != nil {
 		return explain(err, "correct its name, or remove it")
@@ -121,7 +123,7 @@ func statesAmount(text []byte) bool {
 			return false
 		}
 		if kind, length := decoder.StackIndex(decoder.StackDepth()); kind == '{' && length%2 == 1 {
-			name = strings.ToLower(token.String())
+			name = token.String()
 		} else if token.Kind() == '0' && slices.Contains(amounts, name) {
 			return true
 		}
@@ -144,7 +146,11 @@ func explain(err error, unknown string) *Error {
 	case !ok:
 		return said("", err, "%v", err)
 	case errors.Is(wrong, json.ErrUnknownName):
-		return said(wrong.JSONPointer, wrong, "there is no field %q: %s", wrong.JSONPointer.LastToken(), unknown)
+		name := wrong.JSONPointer.LastToken()
+		if meant := inSmallLetters(wrong.GoType, name); meant != "" {
+			unknown = fmt.Sprintf("write %q", meant)
+		}
+		return said(wrong.JSONPointer, wrong, "there is no field %q: %s", name, unknown)
 	}
 	at := string(wrong.JSONPointer)
 	if at == "" {
@@ -155,6 +161,20 @@ func explain(err error, unknown string) *Error {
 		return said(wrong.JSONPointer, wrong.Err, "%s: %v", at, wrong.Err)
 	}
 	return said(wrong.JSONPointer, wrong, "%s is %s, and %s is wanted", at, found(wrong), wanted(wrong.GoType))
+}
+
+// inSmallLetters is the field of a struct that has a name but for capital letters; empty: there is
+// none.
+func inSmallLetters(t reflect.Type, name string) string {
+	if t == nil || t.Kind() != reflect.Struct {
+		return ""
+	}
+	for _, f := range reflect.VisibleFields(t) {
+		if field, _, _ := strings.Cut(f.Tag.Get("json"), ","); strings.EqualFold(field, name) {
+			return field
+		}
+	}
+	return ""
 }
 
 func said(at jsontext.Pointer, cause error, format string, args ...any) *Error {

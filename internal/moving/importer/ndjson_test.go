@@ -63,7 +63,8 @@ func TestNDJSONRefuses(t *testing.T) {
 		`EUR=>XAU`:                     "currency: XAU stands for gold and has no minor unit in ISO 4217",
 		`"id":=>"ID_":`:                `there is no field "ID_"`,
 		`"amount":1000=>"amuont":1000`: `there is no field "amuont"`,
-		`"amount":1000=>"amount":1000,"Amount":2`:             `the field "Amount" is there twice`,
+		`"amount":1000=>"amount":1000,"amount":2`:             `the field "amount" is there twice`,
+		`"amount":1000=>"Amount":1000`:                        `there is no field "Amount": write "amount"`,
 		`"amount":1000=>"number":"` + "\xfc" + `"`:            "invalid UTF-8",
 		`"issue_date"=>"value_date":5,"issue_date"`:           "/value_date: date: want a text, YYYY-MM-DD",
 		`"amount":1000=>"amount":10.5`:                        "/content/amount is 10.5, and a whole number",
@@ -82,6 +83,18 @@ func TestNDJSONRefuses(t *testing.T) {
 		assert.Zero(t, results[0].doc)
 		require.NoError(t, results[1].err, "reading goes on")
 	}
+}
+
+// A year-end close is read as it was exported, although its currency takes no other document on its
+// day.
+func TestNDJSONReadsAYearEndClose(t *testing.T) {
+	t.Parallel()
+	const line = `{"org_id":"acme","id":"year-end:2026","type":"journal","direction":"out","currency":"HRK","issue_date":"2026-12-31",` +
+		`"content":{"journal":{"reason":"close","by":"clerk","year_end":true,"entries":[{"account":"4400","amount":1},{"account":"2900","amount":-1}]}}}`
+	results := read(line + "\n" + strings.Replace(line, `"year_end":true,`, "", 1))
+	require.Len(t, results, 2)
+	require.NoError(t, results[0].err)
+	assert.ErrorContains(t, results[1].err, "currency: HRK was withdrawn from ISO 4217 in 2023-01")
 }
 
 func TestNDJSONLineLimit(t *testing.T) {

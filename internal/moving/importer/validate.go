@@ -50,10 +50,14 @@ func validateUnowned(doc models.Document) error {
 			return invalid("value_date: %v", err)
 		}
 	}
-	if err := models.CheckCurrency(doc.Currency, doc.IssueDate); err != nil {
+	c := &doc.Content
+	issued := doc.IssueDate
+	if c.Journal != nil && c.Journal.YearEnd {
+		issued = models.Date{} // as for its entries: see posting.Journal
+	}
+	if err := models.CheckCurrency(doc.Currency, issued); err != nil {
 		return invalid("currency: %w", err)
 	}
-	c := &doc.Content
 	if err := c.DueDate.Check(); err != nil {
 		return invalid("due_date: %v", err)
 	}

@@ -66,7 +66,6 @@ var auditWarnings = []store.Check{
 	},
 }
 
-// Names of amounts are read in capital and small letters, as the worker reads them.
 const auditAmounts = `
 SELECT count(*) OVER (), i.org_id, i.document_id, i.id,
        format('version %s is posted by rule %s without an entry, and the document states an amount: mend the rules or the document, then ' ||

@@ -73,7 +73,7 @@ SELECT k.n, i.id, i.seq, i.kind, i.document_version, i.rule_set_version, i.rule_
        EXISTS (SELECT FROM daybook.replaced_taxes t JOIN daybook.documents d ON d.org_id = i.org_id AND d.id = i.document_id
                 WHERE t.impact_id = i.id AND t.confirmations = (SELECT count(*) FROM daybook.confirmations c WHERE c.impact_id = i.id)
                   AND (t.type, t.direction, t.currency, t.country, t.taxes)
-                      IS DISTINCT FROM (d.type, d.direction, d.currency, d.content ->> 'country', daybook.stated_taxes(d.content)))
+                      IS DISTINCT FROM (d.type, d.direction, d.currency, coalesce(d.content ->> 'country', ''), daybook.stated_taxes(d.content)))
   FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[]) WITH ORDINALITY AS k (org_id, id, version, rule_set, n)
  CROSS JOIN LATERAL (
         SELECT * FROM daybook.impacts x
