@@ -3110,9 +3110,9 @@ $_$;
 
 COMMENT ON FUNCTION daybook.enqueue_job(org_id text, type text, payload jsonb, idempotency_key text, ready_at timestamp with time zone, priority integer, max_attempts integer, links jsonb, unique_payload boolean, queue text, sequence text, after text[], after_any_end boolean, skip_while_open text, min_version integer, debounce jsonb, limit_key text, OUT job_id text, OUT duplicate boolean, OUT result text) IS 'Asks for a background job. In a CTE it runs only if the query reads from that CTE';
 
--- Name: enqueue_job_with_callback(text, text, jsonb, text, interval, text, integer, integer, jsonb, text); Type: FUNCTION; Schema: daybook; Owner: -
+-- Name: enqueue_job_with_callback(text, text, jsonb, text, interval, text, integer, integer, jsonb, text, integer, text); Type: FUNCTION; Schema: daybook; Owner: -
 
-CREATE FUNCTION daybook.enqueue_job_with_callback(org_id text, type text, payload jsonb, callback text, within interval, idempotency_key text DEFAULT NULL::text, priority integer DEFAULT NULL::integer, max_attempts integer DEFAULT NULL::integer, links jsonb DEFAULT NULL::jsonb, queue text DEFAULT NULL::text, OUT job_id text, OUT duplicate boolean, OUT result text, OUT token text) RETURNS record
+CREATE FUNCTION daybook.enqueue_job_with_callback(org_id text, type text, payload jsonb, callback text, within interval, idempotency_key text DEFAULT NULL::text, priority integer DEFAULT NULL::integer, max_attempts integer DEFAULT NULL::integer, links jsonb DEFAULT NULL::jsonb, queue text DEFAULT NULL::text, min_version integer DEFAULT NULL::integer, limit_key text DEFAULT NULL::text, OUT job_id text, OUT duplicate boolean, OUT result text, OUT token text) RETURNS record
     LANGUAGE plpgsql
     AS $$
 #variable_conflict use_variable
@@ -3123,7 +3123,8 @@ BEGIN
         RAISE EXCEPTION 'a callback must have a name of 1 to 64 bytes, and some time to come, 10 years at most' USING ERRCODE = 'DB010';
     END IF;
     SELECT e.job_id, e.duplicate, e.result INTO job_id, duplicate, result
-      FROM daybook.enqueue_job(org_id, type, payload, idempotency_key, due, priority, max_attempts, links, false, queue) e;
+      FROM daybook.enqueue_job(org_id, type, payload, idempotency_key, due, priority, max_attempts, links, queue => queue, min_version => min_version,
+                               limit_key => limit_key) e;
     IF duplicate THEN
         RETURN;
     END IF;
@@ -3136,9 +3137,9 @@ BEGIN
 END
 $$;
 
--- Name: FUNCTION enqueue_job_with_callback(org_id text, type text, payload jsonb, callback text, within interval, idempotency_key text, priority integer, max_attempts integer, links jsonb, queue text, OUT job_id text, OUT duplicate boolean, OUT result text, OUT token text); Type: COMMENT; Schema: daybook; Owner: -
+-- Name: FUNCTION enqueue_job_with_callback(org_id text, type text, payload jsonb, callback text, within interval, idempotency_key text, priority integer, max_attempts integer, links jsonb, queue text, min_version integer, limit_key text, OUT job_id text, OUT duplicate boolean, OUT result text, OUT token text); Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON FUNCTION daybook.enqueue_job_with_callback(org_id text, type text, payload jsonb, callback text, within interval, idempotency_key text, priority integer, max_attempts integer, links jsonb, queue text, OUT job_id text, OUT duplicate boolean, OUT result text, OUT token text) IS 'Asks for a background job that begins when another system answers, or at the deadline. Returns the token for that system once';
+COMMENT ON FUNCTION daybook.enqueue_job_with_callback(org_id text, type text, payload jsonb, callback text, within interval, idempotency_key text, priority integer, max_attempts integer, links jsonb, queue text, min_version integer, limit_key text, OUT job_id text, OUT duplicate boolean, OUT result text, OUT token text) IS 'Asks for a background job that begins when another system answers, or at the deadline. Returns the token for that system once';
 
 -- Name: enqueue_jobs(text[], text[], jsonb[], text[], timestamp with time zone[], integer[], integer[], jsonb[], boolean[], text[], text[], jsonb[], boolean[], integer[], jsonb[], text[]); Type: FUNCTION; Schema: daybook; Owner: -
 

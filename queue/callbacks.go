@@ -60,7 +60,7 @@ func EnqueueJobWithCallback(ctx context.Context, q Querier, orgID string, p Payl
 	o JobOptions,
 ) (EnqueuedJobWithCallback, error) {
 	if c.Name == "" || len(c.Name) > 64 || c.Within <= 0 || c.Within > maxCallback || !o.RunAt.IsZero() || o.Unique ||
-		o.Sequence != "" || len(o.After) > 0 || o.MinVersion != 0 || o.Debounce != (Debounce{}) {
+		o.Sequence != "" || len(o.After) > 0 || o.Debounce != (Debounce{}) {
 		return EnqueuedJobWithCallback{}, ErrInvalidCallback
 	}
 	row, err := encryptedRow(ctx, NewJob{OrgID: orgID, Payload: p, Options: o})

@@ -108,8 +108,9 @@ type JobOptions struct {
 	// that do not name them: those of job types that come with Daybook, and a RawPayload.
 	Encrypt []string
 	// Debounce has the job wait for further requests with a key, which change its payload and its
-	// time. It is not combined with IdempotencyKey, RunAt, Unique, Sequence and After. Queue,
-	// MaxAttempts and Links are those of the request that made the job, and Priority is the highest.
+	// time. It is not combined with IdempotencyKey, RunAt, Unique, Sequence, After and MinVersion.
+	// Queue, MaxAttempts and Links are those of the request that made the job, and Priority is the
+	// highest.
 	Debounce Debounce
 }
 

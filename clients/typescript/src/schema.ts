@@ -2176,7 +2176,7 @@ export interface components {
             afterAnyEnd?: boolean;
             /** @description Have it begin when another system has called back, or when the time is over; without runAt, unique, sequence, after and debounce */
             callback?: components["schemas"]["CallbackStruct"];
-            /** @description Have it wait for further requests with a key, which change its payload and its time; without idempotencyKey, runAt, unique, sequence, after and callback */
+            /** @description Have it wait for further requests with a key, which change its payload and its time; without idempotencyKey, runAt, unique, sequence, after, minVersion and callback */
             debounce?: components["schemas"]["DebounceStruct"];
             /** @description Members of the payload to keep encrypted in the database, or * alone for all */
             encrypt?: string[];

@@ -33,7 +33,7 @@ type enqueueJobInput struct {
 			WaitSeconds    float64 `json:"waitSeconds" minimum:"0" maximum:"3153600000" doc:"How long after the last request the job is due"`
 			MaxWaitSeconds float64 `json:"maxWaitSeconds,omitempty" minimum:"0" maximum:"3153600000" doc:"How long after the first request it is due at the latest; default: there is no such time"`
 			Keep           string  `json:"keep,omitempty" enum:"newest,first,merged" doc:"Which payload it has: that of the last request, of the first, or the members of all, the newer ones first; default newest"`
-		} `json:"debounce,omitempty" required:"false" doc:"Have it wait for further requests with a key, which change its payload and its time; without idempotencyKey, runAt, unique, sequence, after and callback"`
+		} `json:"debounce,omitempty" required:"false" doc:"Have it wait for further requests with a key, which change its payload and its time; without idempotencyKey, runAt, unique, sequence, after, minVersion and callback"`
 		Callback *struct {
 			Name   string  `json:"name" minLength:"1" maxLength:"64" doc:"The name by which the handler reads it"`
 			Within float64 `json:"within" exclusiveMinimum:"0" maximum:"315360000" doc:"How many seconds it may take to come"`
