@@ -3448,7 +3448,7 @@ COMMENT ON FUNCTION daybook.fail_async_operation(p_operation_id uuid, p_error te
 
 -- Name: fail_job(text, bigint, text, text, interval, boolean, double precision, double precision, double precision); Type: FUNCTION; Schema: daybook; Owner: -
 
-CREATE FUNCTION daybook.fail_job(job_id text, fence bigint, code text, error text, delay interval DEFAULT NULL::interval, final boolean DEFAULT false, base double precision DEFAULT 30, factor double precision DEFAULT 2, most double precision DEFAULT 21600) RETURNS text
+CREATE FUNCTION daybook.fail_job(job_id text, fence bigint, code text, error text, delay interval DEFAULT NULL::interval, final boolean DEFAULT false, base_seconds double precision DEFAULT 30, factor double precision DEFAULT 2, cap_seconds double precision DEFAULT 21600) RETURNS text
     LANGUAGE plpgsql
     AS $_$
 DECLARE
@@ -3474,15 +3474,15 @@ BEGIN
                OR fail_job.delay IS NULL AND daybook.job_error_is_final(what) THEN 'failed'
              ELSE 'retried' END::daybook.attempt_outcome,
         NULL, what, left(said, 4096),
-        CASE WHEN fail_job.delay IS NULL THEN daybook.retry_delay(job.id, job.run_count, fail_job.base, fail_job.factor, fail_job.most)
+        CASE WHEN fail_job.delay IS NULL THEN daybook.retry_delay(job.id, job.run_count, fail_job.base_seconds, fail_job.factor, fail_job.cap_seconds)
              ELSE least(greatest(fail_job.delay, interval '0'), interval '100 years') END);
     RETURN (SELECT j.state::text FROM daybook.jobs j WHERE j.id = job.id);
 END
 $_$;
 
--- Name: FUNCTION fail_job(job_id text, fence bigint, code text, error text, delay interval, final boolean, base double precision, factor double precision, most double precision); Type: COMMENT; Schema: daybook; Owner: -
+-- Name: FUNCTION fail_job(job_id text, fence bigint, code text, error text, delay interval, final boolean, base_seconds double precision, factor double precision, cap_seconds double precision); Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON FUNCTION daybook.fail_job(job_id text, fence bigint, code text, error text, delay interval, final boolean, base double precision, factor double precision, most double precision) IS 'Ends the attempt at a claimed job as failed: due again after delay (null: as retry_delay says of base, factor and most), a dead letter after the last attempt, with final, or by a final code; JOB_CANCELLED cancels it. Returns the job''s state; null: the claim is lost';
+COMMENT ON FUNCTION daybook.fail_job(job_id text, fence bigint, code text, error text, delay interval, final boolean, base_seconds double precision, factor double precision, cap_seconds double precision) IS 'Ends the attempt at a claimed job as failed: due again after delay (null: as retry_delay says of base_seconds, factor and cap_seconds), a dead letter after the last attempt, with final, or by a final code; JOB_CANCELLED cancels it. Returns the job''s state; null: the claim is lost';
 
 -- Name: find_callback(text); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -4618,7 +4618,7 @@ $$;
 
 -- Name: keep_step(text, bigint, text, jsonb, boolean, integer, integer, double precision, boolean); Type: FUNCTION; Schema: daybook; Owner: -
 
-CREATE FUNCTION daybook.keep_step(job_id text, fence bigint, name text, result jsonb, done boolean DEFAULT true, round integer DEFAULT 1, place integer DEFAULT 1, took double precision DEFAULT 0, again boolean DEFAULT false) RETURNS void
+CREATE FUNCTION daybook.keep_step(job_id text, fence bigint, name text, result jsonb, done boolean DEFAULT true, round integer DEFAULT 1, place integer DEFAULT 1, took_seconds double precision DEFAULT 0, again boolean DEFAULT false) RETURNS void
     LANGUAGE plpgsql
     AS $$
 DECLARE
@@ -4631,16 +4631,16 @@ BEGIN
     END IF;
     PERFORM daybook.check_step(job.id, keep_step.name, octet_length(value::text));
     IF NOT daybook.put_step(job.id, job.awaited, keep_step.name, keep_step.place, job.run_count, value, keep_step.done, keep_step.round,
-                            keep_step.took, keep_step.again) THEN
+                            keep_step.took_seconds, keep_step.again) THEN
         RAISE EXCEPTION 'round % of step % is kept already, or the one before it is not', keep_step.round, quote_literal(keep_step.name)
             USING ERRCODE = 'DB031', HINT = 'roll back, and read daybook.job_steps: it has what is kept';
     END IF;
 END
 $$;
 
--- Name: FUNCTION keep_step(job_id text, fence bigint, name text, result jsonb, done boolean, round integer, place integer, took double precision, again boolean); Type: COMMENT; Schema: daybook; Owner: -
+-- Name: FUNCTION keep_step(job_id text, fence bigint, name text, result jsonb, done boolean, round integer, place integer, took_seconds double precision, again boolean); Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON FUNCTION daybook.keep_step(job_id text, fence bigint, name text, result jsonb, done boolean, round integer, place integer, took double precision, again boolean) IS 'Keeps the result of a step of a claimed job (daybook.job_steps has what is kept), alone or in the transaction that writes its effects. round: from 1, of a loop, which goes on unless done. again: the answer of a call before may be lost. DB031, which undoes that, when the claim is lost or the round is there; DB010 with STEP_INVALID or STEP_NOT_STORED as its detail when it cannot be kept';
+COMMENT ON FUNCTION daybook.keep_step(job_id text, fence bigint, name text, result jsonb, done boolean, round integer, place integer, took_seconds double precision, again boolean) IS 'Keeps the result of a step of a claimed job (daybook.job_steps has what is kept), alone or in the transaction that writes its effects. round: from 1, of a loop, which goes on unless done. again: the answer of a call before may be lost. DB031, which undoes that, when the claim is lost or the round is there; DB010 with STEP_INVALID or STEP_NOT_STORED as its detail when it cannot be kept';
 
 -- Name: keep_sums_of_periods(); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -5897,7 +5897,7 @@ $$;
 
 -- Name: put_step(text, boolean, text, integer, integer, jsonb, boolean, integer, double precision, boolean); Type: FUNCTION; Schema: daybook; Owner: -
 
-CREATE FUNCTION daybook.put_step(job_id text, awaited boolean, name text, place integer, attempt integer, result jsonb, done boolean, round integer, took double precision, again boolean) RETURNS boolean
+CREATE FUNCTION daybook.put_step(job_id text, awaited boolean, name text, place integer, attempt integer, result jsonb, done boolean, round integer, took_seconds double precision, again boolean) RETURNS boolean
     LANGUAGE plpgsql
     AS $$
 BEGIN
@@ -5906,7 +5906,7 @@ BEGIN
     END IF;
     INSERT INTO daybook.job_steps AS s (job_id, name, position, attempt, result, done, times, started_at)
     VALUES (put_step.job_id, put_step.name, put_step.place, put_step.attempt, put_step.result, put_step.done, put_step.round,
-            clock_timestamp() - make_interval(secs => put_step.took))
+            clock_timestamp() - make_interval(secs => put_step.took_seconds))
         ON CONFLICT ON CONSTRAINT job_steps_pkey DO UPDATE
        SET position = excluded.position, attempt = excluded.attempt, result = excluded.result, done = excluded.done, times = excluded.times,
            kept_at = clock_timestamp()
@@ -6375,7 +6375,7 @@ COMMENT ON FUNCTION daybook.renew_async_operation(p_operation_id uuid, p_fence b
 
 -- Name: renew_jobs(text, text[]); Type: FUNCTION; Schema: daybook; Owner: -
 
-CREATE FUNCTION daybook.renew_jobs(worker text, jobs text[]) RETURNS TABLE(job_id text, fence bigint, cancel_requested boolean)
+CREATE FUNCTION daybook.renew_jobs(worker text, job_ids text[]) RETURNS TABLE(job_id text, fence bigint, cancel_requested boolean)
     LANGUAGE plpgsql
     AS $$
 #variable_conflict use_column
@@ -6387,16 +6387,16 @@ BEGIN
      WHERE w.id = turn AND w.stopped_at IS NULL AND w.last_seen < clock_timestamp() - interval '2 minutes';
     -- What is locked is being completed. state::text: the index of stale leases is not walked for a few ids.
     UPDATE daybook.jobs j SET last_attempted_at = clock_timestamp()
-     WHERE j.id = ANY (ARRAY(SELECT h.id FROM daybook.jobs h WHERE h.id = ANY (renew_jobs.jobs) AND h.turn_id = turn AND h.state::text = 'leased'
+     WHERE j.id = ANY (ARRAY(SELECT h.id FROM daybook.jobs h WHERE h.id = ANY (renew_jobs.job_ids) AND h.turn_id = turn AND h.state::text = 'leased'
                                 AND h.last_attempted_at < clock_timestamp() - interval '1.5 seconds'
                               ORDER BY h.org_id, h.id FOR NO KEY UPDATE SKIP LOCKED));
-    RETURN QUERY SELECT j.id, j.fence, j.cancel_requested FROM daybook.jobs j WHERE j.id = ANY (renew_jobs.jobs) AND j.turn_id = turn AND j.state::text = 'leased';
+    RETURN QUERY SELECT j.id, j.fence, j.cancel_requested FROM daybook.jobs j WHERE j.id = ANY (renew_jobs.job_ids) AND j.turn_id = turn AND j.state::text = 'leased';
 END
 $$;
 
--- Name: FUNCTION renew_jobs(worker text, jobs text[]); Type: COMMENT; Schema: daybook; Owner: -
+-- Name: FUNCTION renew_jobs(worker text, job_ids text[]); Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON FUNCTION daybook.renew_jobs(worker text, jobs text[]) IS 'Has the leases of the jobs that a worker works last for 10 seconds from now, and returns which of them it holds; cancel_requested: end the attempt, by fail_job. What it holds beside them, as after a claim whose answer was lost, ends as a dead worker''s does';
+COMMENT ON FUNCTION daybook.renew_jobs(worker text, job_ids text[]) IS 'Has the leases of the jobs that a worker works last for 10 seconds from now, and returns which of them it holds; cancel_requested: end the attempt, by fail_job. What it holds beside them, as after a claim whose answer was lost, ends as a dead worker''s does';
 
 -- Name: repost_accounting_job(text, text); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -6521,7 +6521,7 @@ COMMENT ON FUNCTION daybook.retry_async_operation(p_operation_id uuid) IS 'retry
 
 -- Name: retry_delay(text, integer, double precision, double precision, double precision); Type: FUNCTION; Schema: daybook; Owner: -
 
-CREATE FUNCTION daybook.retry_delay(job_id text, attempt integer, base double precision DEFAULT 30, factor double precision DEFAULT 2, most double precision DEFAULT 21600) RETURNS interval
+CREATE FUNCTION daybook.retry_delay(job_id text, attempt integer, base_seconds double precision DEFAULT 30, factor double precision DEFAULT 2, cap_seconds double precision DEFAULT 21600) RETURNS interval
     LANGUAGE plpgsql IMMUTABLE
     AS $$
 DECLARE
@@ -6530,7 +6530,7 @@ DECLARE
     -- attempt must end, whatever its policy, and its next one not begin at once.
     growth CONSTANT double precision := least(greatest(coalesce(factor, 2), 0.1), 1e9);
     steps  CONSTANT double precision := least(attempt - 1, floor(250 / log(greatest(growth, 10))));
-    plain  CONSTANT double precision := least(least(greatest(coalesce(base, 30), 0), 1e9) * growth ^ steps, greatest(coalesce(most, 21600), 0), 1e9);
+    plain  CONSTANT double precision := least(least(greatest(coalesce(base_seconds, 30), 0), 1e9) * growth ^ steps, greatest(coalesce(cap_seconds, 21600), 0), 1e9);
     hash   numeric := 14695981039346656037;
     low    integer;
 BEGIN
@@ -6542,9 +6542,9 @@ BEGIN
 END
 $$;
 
--- Name: FUNCTION retry_delay(job_id text, attempt integer, base double precision, factor double precision, most double precision); Type: COMMENT; Schema: daybook; Owner: -
+-- Name: FUNCTION retry_delay(job_id text, attempt integer, base_seconds double precision, factor double precision, cap_seconds double precision); Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON FUNCTION daybook.retry_delay(job_id text, attempt integer, base double precision, factor double precision, most double precision) IS 'The pause after a failed attempt, in seconds: base × factor^(attempt - 1), most at most, changed by up to 10 %, always the same for the same job and attempt';
+COMMENT ON FUNCTION daybook.retry_delay(job_id text, attempt integer, base_seconds double precision, factor double precision, cap_seconds double precision) IS 'The pause after a failed attempt: base_seconds × factor^(attempt - 1), cap_seconds at most, changed by up to 10 %, always the same for the same job and attempt';
 
 -- Name: retry_due(text, double precision); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -7127,7 +7127,7 @@ COMMENT ON FUNCTION daybook.stand_for_documents(org_ids text[], open_items text[
 
 -- Name: start_job_worker(text, text[], text, integer[], integer[], double precision[], text, integer); Type: FUNCTION; Schema: daybook; Owner: -
 
-CREATE FUNCTION daybook.start_job_worker(worker text, types text[], fleet text DEFAULT NULL::text, versions integer[] DEFAULT NULL::integer[], max_attempts integer[] DEFAULT NULL::integer[], timeouts double precision[] DEFAULT NULL::double precision[], owner text DEFAULT NULL::text, parallel integer DEFAULT 1) RETURNS void
+CREATE FUNCTION daybook.start_job_worker(worker text, types text[], fleet text DEFAULT NULL::text, versions integer[] DEFAULT NULL::integer[], max_attempts integer[] DEFAULT NULL::integer[], timeout_seconds double precision[] DEFAULT NULL::double precision[], owner text DEFAULT NULL::text, parallel integer DEFAULT 1) RETURNS void
     LANGUAGE plpgsql
     AS $_$
 #variable_conflict use_column
@@ -7141,8 +7141,8 @@ BEGIN
     IF coalesce(n, 0) = 0 OR EXISTS (SELECT FROM unnest(start_job_worker.types) t WHERE t IS NULL OR t !~ '^[A-Za-z][A-Za-z0-9_.:-]{0,63}$') THEN
         RAISE EXCEPTION 'types must be one or more types of jobs: a letter and then letters, digits, "_", ".", ":" or "-", 64 bytes at most' USING ERRCODE = 'DB010';
     END IF;
-    IF coalesce(cardinality(start_job_worker.versions), n) <> n OR coalesce(cardinality(start_job_worker.max_attempts), n) <> n OR coalesce(cardinality(start_job_worker.timeouts), n) <> n THEN
-        RAISE EXCEPTION 'versions, max_attempts and timeouts must have an element for each of types, or be null' USING ERRCODE = 'DB010';
+    IF coalesce(cardinality(start_job_worker.versions), n) <> n OR coalesce(cardinality(start_job_worker.max_attempts), n) <> n OR coalesce(cardinality(start_job_worker.timeout_seconds), n) <> n THEN
+        RAISE EXCEPTION 'versions, max_attempts and timeout_seconds must have an element for each of types, or be null' USING ERRCODE = 'DB010';
     END IF;
     IF cardinality(daybook.encrypted_types(start_job_worker.types)) > 0 THEN
         RAISE EXCEPTION 'the payloads of % are encrypted, which a worker by SQL cannot read', array_to_string(daybook.encrypted_types(start_job_worker.types), ', ')
@@ -7155,15 +7155,15 @@ BEGIN
     PERFORM daybook.note_job_types('jobs', start_job_worker.worker, start_job_worker.types, array_fill(''::text, ARRAY[n]),
                                    array_fill(coalesce(start_job_worker.owner, ''), ARRAY[n]),
                                    coalesce(start_job_worker.max_attempts, array_fill(0, ARRAY[n])),
-                                   coalesce(start_job_worker.timeouts, array_fill(0::double precision, ARRAY[n])),
+                                   coalesce(start_job_worker.timeout_seconds, array_fill(0::double precision, ARRAY[n])),
                                    array_fill(start_job_worker.parallel, ARRAY[n]), array_fill(false, ARRAY[n]));
     PERFORM daybook.return_missing_jobs(start_job_worker.types, here);
 END
 $_$;
 
--- Name: FUNCTION start_job_worker(worker text, types text[], fleet text, versions integer[], max_attempts integer[], timeouts double precision[], owner text, parallel integer); Type: COMMENT; Schema: daybook; Owner: -
+-- Name: FUNCTION start_job_worker(worker text, types text[], fleet text, versions integer[], max_attempts integer[], timeout_seconds double precision[], owner text, parallel integer); Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON FUNCTION daybook.start_job_worker(worker text, types text[], fleet text, versions integer[], max_attempts integer[], timeouts double precision[], owner text, parallel integer) IS 'Puts a worker that claims jobs by SQL on record, with the types that it has handlers for. Call it when the worker starts';
+COMMENT ON FUNCTION daybook.start_job_worker(worker text, types text[], fleet text, versions integer[], max_attempts integer[], timeout_seconds double precision[], owner text, parallel integer) IS 'Puts a worker that claims jobs by SQL on record, with the types that it has handlers for. Call it when the worker starts';
 
 -- Name: stated_amount(jsonb); Type: FUNCTION; Schema: daybook; Owner: -
 

@@ -1737,9 +1737,9 @@ export interface components {
             name: string;
             /**
              * Format: double
-             * @description How many seconds it may take to come
+             * @description How long it may take to come
              */
-            within: number;
+            withinSeconds: number;
         };
         CancelFilter: {
             /** @description Only with this error code */

@@ -97,7 +97,7 @@ func TestEnqueueWithACallback(t *testing.T) {
 	b := setup(t)
 	request := object{
 		"orgId": "acme", "type": "mail", "payload": object{}, "idempotencyKey": "k",
-		"callback": object{"name": "paid", "within": 3600},
+		"callback": object{"name": "paid", "withinSeconds": 3600},
 	}
 	var made struct{ ID, CallbackToken string }
 	a := b.send(b.everything, http.MethodPost, "/api/jobs/enqueue", request)

@@ -35,8 +35,8 @@ type enqueueJobInput struct {
 			Keep           string  `json:"keep,omitempty" enum:"newest,first,merged" doc:"Which payload it has: that of the last request, of the first, or the members of all, the newer ones first; default newest"`
 		} `json:"debounce,omitempty" required:"false" doc:"Have it wait for further requests with a key, which change its payload and its time; without idempotencyKey, runAt, unique, sequence, after, minVersion and callback"`
 		Callback *struct {
-			Name   string  `json:"name" minLength:"1" maxLength:"64" doc:"The name by which the handler reads it"`
-			Within float64 `json:"within" exclusiveMinimum:"0" maximum:"315360000" doc:"How many seconds it may take to come"`
+			Name          string  `json:"name" minLength:"1" maxLength:"64" doc:"The name by which the handler reads it"`
+			WithinSeconds float64 `json:"withinSeconds" exclusiveMinimum:"0" maximum:"315360000" doc:"How long it may take to come"`
 		} `json:"callback,omitempty" required:"false" doc:"Have it begin when another system has called back, or when the time is over; without runAt, unique, sequence, after and debounce"`
 		SkipValidation bool `json:"skipValidation,omitempty" doc:"Leave the check against the type's schema to the worker"`
 	}
@@ -81,7 +81,7 @@ func (s *server) enqueueJob(ctx context.Context, in *enqueueJobInput) (*enqueueO
 	if b.Callback == nil {
 		done.EnqueuedJob, err = queue.EnqueueJob(ctx, s.pool, org, payload, options)
 	} else {
-		within := seconds(b.Callback.Within)
+		within := seconds(b.Callback.WithinSeconds)
 		done, err = queue.EnqueueJobWithCallback(ctx, s.pool, org, payload,
 			queue.CallbackOptions{Name: b.Callback.Name, Within: within}, options)
 	}
