@@ -662,7 +662,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/limits/queue/{name}": {
+    "/api/limits/queues/{name}": {
         parameters: {
             query?: never;
             header?: never;
@@ -684,7 +684,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/limits/queue/{name}/keys": {
+    "/api/limits/queues/{name}/keys": {
         parameters: {
             query?: never;
             header?: never;
@@ -706,7 +706,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/limits/{type}": {
+    "/api/limits/types/{type}": {
         parameters: {
             query?: never;
             header?: never;
@@ -728,7 +728,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/limits/{type}/keys": {
+    "/api/limits/types/{type}/keys": {
         parameters: {
             query?: never;
             header?: never;
