@@ -65,7 +65,7 @@ func TestAJobWaitsForACallback(t *testing.T) {
 	assert.InDelta(t, time.Hour, b.row(id).Wait, float64(time.Minute), "tried again by hand, it waits on")
 
 	_, err = queue.CompleteCallback(t.Context(), b.Pool, "guessed", map[string]bool{})
-	require.ErrorIs(t, err, queue.ErrCallbackUnknown)
+	require.ErrorIs(t, err, queue.ErrCallbackNotFound)
 	_, err = queue.CompleteCallback(t.Context(), b.Pool, token, []int{1})
 	require.ErrorIs(t, err, queue.ErrPayloadInvalid)
 	for _, want := range []queue.Result{queue.Received, queue.Unchanged} {

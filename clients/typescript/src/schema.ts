@@ -233,7 +233,7 @@ export interface paths {
         put?: never;
         /**
          * Write the document that an electronic invoice states, and enqueue it
-         * @description The body is the file itself, at most 8 MiB, whatever its Content-Type. It is checked as an import does: one that cannot be posted is INVALID_DOCUMENT, and errors says with which code. The document's id is what the invoice states of its type, number and seller, so the same invoice is the same document: sent again, it is unchanged; with other content, it gets a new version. What is written is on record as an import, which can be undone: one of its own, or importId.
+         * @description The body is the file itself, at most 8 MiB, whatever its Content-Type. It is checked as an import does: one that cannot be posted is DOCUMENT_REFUSED, and errors says with which code. The document's id is what the invoice states of its type, number and seller, so the same invoice is the same document: sent again, it is unchanged; with other content, it gets a new version. What is written is on record as an import, which can be undone: one of its own, or importId.
          *
          *     Scope: `enqueue`.
          */
@@ -609,7 +609,7 @@ export interface paths {
         put?: never;
         /**
          * Write a journal, which a worker posts as it is
-         * @description Amounts are in minor units: a debit is positive, a credit negative, and they balance in each currency. What could not be posted is INVALID_DOCUMENT, and errors says with which code, such as UNBALANCED. With an id, the same request again changes nothing, and another one replaces the journal: what was posted is reversed.
+         * @description Amounts are in minor units: a debit is positive, a credit negative, and they balance in each currency. What could not be posted is DOCUMENT_REFUSED, and errors says with which code, such as UNBALANCED. With an id, the same request again changes nothing, and another one replaces the journal: what was posted is reversed.
          *
          *     Scope: `operate`.
          */

@@ -20,9 +20,9 @@ func TestLimitsByKey(t *testing.T) {
 	}
 	a := b.send(b.everything, http.MethodPut, "/api/limits/queues/bnak", `{"parallel": 2}`)
 	assert.Equal(t, http.StatusNotFound, a.status)
-	assert.Equal(t, "QUEUE_UNKNOWN", a.code())
+	assert.Equal(t, "QUEUE_NOT_FOUND", a.code())
 	a = b.send(b.everything, http.MethodGet, "/api/limits/queues/bnak/keys", nil)
-	assert.Equal(t, "QUEUE_UNKNOWN", a.code())
+	assert.Equal(t, "QUEUE_NOT_FOUND", a.code())
 	_, err := b.Pool.Exec(t.Context(), `SELECT daybook.set_queue('bank')`)
 	require.NoError(t, err)
 	put("/api/limits/types/mail", `{"by": "org_id", "parallel": 3}`, `{"type": "mail", "changed": true}`)
