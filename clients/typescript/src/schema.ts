@@ -1732,15 +1732,6 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
-        CallbackStruct: {
-            /** @description The name by which the handler reads it */
-            name: string;
-            /**
-             * Format: double
-             * @description How long it may take to come
-             */
-            withinSeconds: number;
-        };
         CancelFilter: {
             /** @description Only with this error code */
             code?: string;
@@ -1967,28 +1958,6 @@ export interface components {
              */
             validOn: string;
         };
-        DebounceStruct: {
-            /**
-             * @description Which payload it has: that of the last request, of the first, or the members of all, the newer ones first; default newest
-             * @enum {string}
-             */
-            keep?: "newest" | "first" | "merged";
-            /**
-             * @description Says which requests of the organization and type are one
-             * @example customer-17
-             */
-            key: string;
-            /**
-             * Format: double
-             * @description How long after the first request it is due at the latest; default: there is no such time
-             */
-            maxWaitSeconds?: number;
-            /**
-             * Format: double
-             * @description How long after the last request the job is due
-             */
-            waitSeconds: number;
-        };
         DecidePostedElsewhereRequest: {
             /**
              * @description What Daybook posts of the document
@@ -2175,9 +2144,9 @@ export interface components {
             /** @description Have it wait until those of after have ended in any way: completed, as dead letters, cancelled or removed */
             afterAnyEnd?: boolean;
             /** @description Have it begin when another system has called back, or when the time is over; without runAt, unique, sequence, after and debounce */
-            callback?: components["schemas"]["CallbackStruct"];
+            callback?: components["schemas"]["JobCallback"];
             /** @description Have it wait for further requests with a key, which change its payload and its time; without idempotencyKey, runAt, unique, sequence, after, minVersion and callback */
-            debounce?: components["schemas"]["DebounceStruct"];
+            debounce?: components["schemas"]["JobDebounce"];
             /** @description Members of the payload to keep encrypted in the database, or * alone for all */
             encrypt?: string[];
             /** @description Makes the request repeatable */
@@ -2500,6 +2469,37 @@ export interface components {
             open: string;
         } & {
             [key: string]: unknown;
+        };
+        JobCallback: {
+            /** @description The name by which the handler reads it */
+            name: string;
+            /**
+             * Format: double
+             * @description How long it may take to come
+             */
+            withinSeconds: number;
+        };
+        JobDebounce: {
+            /**
+             * @description Which payload it has: that of the last request, of the first, or the members of all, the newer ones first; default newest
+             * @enum {string}
+             */
+            keep?: "newest" | "first" | "merged";
+            /**
+             * @description Says which requests of the organization and type are one
+             * @example customer-17
+             */
+            key: string;
+            /**
+             * Format: double
+             * @description How long after the first request it is due at the latest; default: there is no such time
+             */
+            maxWaitSeconds?: number;
+            /**
+             * Format: double
+             * @description How long after the last request the job is due
+             */
+            waitSeconds: number;
         };
         JobEdit: {
             /**
@@ -2919,6 +2919,13 @@ export interface components {
             /** @description For the next page; absent: this is the last one */
             nextCursor?: string;
             queues: components["schemas"]["Queue"][];
+        } & {
+            [key: string]: unknown;
+        };
+        ListRatesResponse: {
+            /** @description The organization's own; absent: it has none */
+            ownCurrency?: string;
+            rates: components["schemas"]["CurrencyRate"][];
         } & {
             [key: string]: unknown;
         };
@@ -3406,13 +3413,6 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
-        RateListResponse: {
-            /** @description The organization's own; absent: it has none */
-            ownCurrency?: string;
-            rates: components["schemas"]["CurrencyRate"][];
-        } & {
-            [key: string]: unknown;
-        };
         ReceivedDocument: {
             documentId: string;
             /**
@@ -3858,7 +3858,7 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
-        VatSummaryResponse: {
+        VATSummaryResponse: {
             /** @description Those that cause the differences, the greatest first */
             documents: components["schemas"]["VATDocument"][];
             /**
@@ -10130,7 +10130,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["RateListResponse"];
+                    "application/json": components["schemas"]["ListRatesResponse"];
                 };
             };
             /** @description Unauthorized */
@@ -10627,7 +10627,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["VatSummaryResponse"];
+                    "application/json": components["schemas"]["VATSummaryResponse"];
                 };
             };
             /** @description Unauthorized */

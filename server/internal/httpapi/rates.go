@@ -49,11 +49,11 @@ type listRatesInput struct {
 	Limit    int      `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"How many are listed at most"`
 }
 
-type rateListOutput struct {
+type listRatesOutput struct {
 	Body struct{ answers.RateList }
 }
 
-func (s *server) listRates(ctx context.Context, in *listRatesInput) (*rateListOutput, error) {
+func (s *server) listRates(ctx context.Context, in *listRatesInput) (*listRatesOutput, error) {
 	org, err := s.organization(ctx, in.OrgID)
 	if err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ func (s *server) listRates(ctx context.Context, in *listRatesInput) (*rateListOu
 	if err != nil {
 		return nil, err
 	}
-	out := &rateListOutput{}
+	out := &listRatesOutput{}
 	out.Body.RateList = answers.RateListOf(own, list)
 	return out, nil
 }
