@@ -2923,6 +2923,8 @@ export interface components {
             [key: string]: unknown;
         };
         ListRatesResponse: {
+            /** @description For the next page; absent: this is the last one */
+            nextCursor?: string;
             /** @description The organization's own; absent: it has none */
             ownCurrency?: string;
             rates: components["schemas"]["CurrencyRate"][];
@@ -10111,12 +10113,14 @@ export interface operations {
     listRates: {
         parameters: {
             query?: {
+                /** @description How many at most */
+                limit?: number;
+                /** @description nextCursor of the page before; the other parameters must be the same */
+                cursor?: string;
                 /** @description The organization; default that of the token */
                 orgId?: string;
                 /** @description Only this currency */
                 currency?: string;
-                /** @description How many are listed at most */
-                limit?: number;
             };
             header?: never;
             path?: never;
