@@ -12,8 +12,8 @@ var (
 		Code: "INVALID", Title: "The request is invalid", Status: http.StatusUnprocessableEntity,
 		Exit: ExitUsage,
 	})
-	InvalidDocument = row(Class{
-		Code: "INVALID_DOCUMENT", Title: "The document is invalid",
+	DocumentRefused = row(Class{
+		Code: "DOCUMENT_REFUSED", Title: "The document is refused",
 		Status: http.StatusUnprocessableEntity, Exit: ExitUsage,
 	})
 	InvalidInput = row(Class{
@@ -157,12 +157,12 @@ var (
 		Code: "NO_RULE_SET", Title: "No active rule set", Status: http.StatusNotFound,
 		Exit: ExitNotFound,
 	})
-	QueueUnknown = row(Class{
-		Code: "QUEUE_UNKNOWN", Title: "No such named queue", Status: http.StatusNotFound,
+	QueueNotFound = row(Class{
+		Code: "QUEUE_NOT_FOUND", Title: "No such named queue", Status: http.StatusNotFound,
 		Exit: ExitNotFound,
 	})
-	CallbackUnknown = row(Class{
-		Code: "CALLBACK_UNKNOWN", Title: "No such callback", Status: http.StatusNotFound,
+	CallbackNotFound = row(Class{
+		Code: "CALLBACK_NOT_FOUND", Title: "No such callback", Status: http.StatusNotFound,
 		Exit: ExitNotFound,
 	})
 	TableNotFound = row(Class{

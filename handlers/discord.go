@@ -24,7 +24,7 @@ func (p *NotificationDiscord) check() error {
 	case !longest(p.Content, 2000):
 		return invalid("content is missing, or has more than 2000 characters")
 	case p.Secret != "" && !secretName.MatchString(p.Secret):
-		return invalid("secret is the name of a secret, not an address: store it as DAYBOOK_DISCORD_<NAME>")
+		return invalid("secret is the name of a secret, not an address: store it as DAYBOOK_DISCORD_SECRET_<NAME>")
 	case p.Username != "" && (!longest(p.Username, 80) || hasControl(p.Username)):
 		return invalid("username has more than 80 characters, or line breaks")
 	}

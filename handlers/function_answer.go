@@ -25,10 +25,10 @@ type FunctionError struct {
 	Message string `json:"message"`
 	// Final says whether no attempt comes after. Without it the code of the answer says.
 	Final *bool `json:"final"`
-	// RetryAfter is after how many seconds the next attempt comes, an hour at most. Without it the
+	// RetryAfterSeconds is after how many seconds the next attempt comes, an hour at most. Without it the
 	// answer's header Retry-After says, or the policy. An answer that has it is tried again, unless
 	// Final or the code says otherwise.
-	RetryAfter float64 `json:"retryAfter"`
+	RetryAfterSeconds float64 `json:"retryAfterSeconds"`
 }
 
 // functionCode is what a code of a function's looks like.
@@ -57,7 +57,7 @@ func (said FunctionError) apply(f *failure) *failure {
 	if functionCode.MatchString(string(said.Code)) && !engineCodes[said.Code] && !models.JobCodeIsReserved(said.Code) {
 		f.code = said.Code
 	}
-	if after := boundedWait(said.RetryAfter, longestWait); after > 0 {
+	if after := boundedWait(said.RetryAfterSeconds, longestWait); after > 0 {
 		f.after, f.final = after, false
 	}
 	if said.Final != nil {

@@ -142,15 +142,15 @@ func TestFunctionAnswers(t *testing.T) {
 			wait: 7 * time.Second,
 		},
 		"refused, for a while": {
-			status: 422, body: `{"code": "BUSY", "retryAfter": 9}`, state: models.JobPending,
+			status: 422, body: `{"code": "BUSY", "retryAfterSeconds": 9}`, state: models.JobPending,
 			code: "BUSY", wait: 9 * time.Second,
 		},
 		"refused for good, all the same": {
-			status: 422, body: `{"final": true, "retryAfter": 9}`, state: models.JobFailed,
+			status: 422, body: `{"final": true, "retryAfterSeconds": 9}`, state: models.JobFailed,
 			code: models.CodeHandlerError,
 		},
 		"rate limited, by its body": {
-			status: 429, header: "7", body: `{"retryAfter": 9}`, state: models.JobPending,
+			status: 429, header: "7", body: `{"retryAfterSeconds": 9}`, state: models.JobPending,
 			code: models.CodeRateLimited, wait: 9 * time.Second,
 		},
 		"a redirect is not followed": {
@@ -206,7 +206,7 @@ func TestFunctionCallsBack(t *testing.T) {
 	b.work()
 	assert.Len(t, r.requests(), 1, "it waits on")
 
-	b.callBack(first.Token, `{"error": {"code": "DISK_FULL", "message": "no room", "retryAfter": 30}}`)
+	b.callBack(first.Token, `{"error": {"code": "DISK_FULL", "message": "no room", "retryAfterSeconds": 30}}`)
 	b.due()
 	b.work()
 	failed := b.job(id)

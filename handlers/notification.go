@@ -233,8 +233,8 @@ func notificationOf(s *environment) (NotificationConfig, error) {
 	}
 	if config.Email == nil && config.SMS == nil && !named {
 		return config, notConfiguredError("set DAYBOOK_SMTP_HOST and DAYBOOK_SMTP_FROM for email, " +
-			"DAYBOOK_TWILIO_ACCOUNT_SID and DAYBOOK_SMS_FROM for sms, or a secret DAYBOOK_SLACK_…, DAYBOOK_DISCORD_…, " +
-			"DAYBOOK_VAPID_… or DAYBOOK_FCM_…")
+			"DAYBOOK_TWILIO_ACCOUNT_SID and DAYBOOK_SMS_FROM for sms, or a secret DAYBOOK_SLACK_SECRET_…, " +
+			"DAYBOOK_DISCORD_SECRET_…, DAYBOOK_VAPID_SECRET_… or DAYBOOK_FCM_SECRET_…")
 	}
 	return config, nil
 }
@@ -244,10 +244,10 @@ type namedSecret struct{ variable, extension string }
 
 // The secrets of channels.
 var (
-	slackSecret   = namedSecret{"SLACK_", ".slack"}
-	discordSecret = namedSecret{"DISCORD_", ".discord"}
-	vapidSecret   = namedSecret{"VAPID_", ".vapid"}
-	fcmSecret     = namedSecret{"FCM_", ".fcm"}
+	slackSecret   = namedSecret{"SLACK_SECRET_", ".slack"}
+	discordSecret = namedSecret{"DISCORD_SECRET_", ".discord"}
+	vapidSecret   = namedSecret{"VAPID_SECRET_", ".vapid"}
+	fcmSecret     = namedSecret{"FCM_SECRET_", ".fcm"}
 	namedChannels = []namedSecret{slackSecret, discordSecret, vapidSecret, fcmSecret}
 )
 

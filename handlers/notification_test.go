@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/http"
 	netmail "net/mail"
+	"reflect"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -48,11 +49,11 @@ func (b *bundle) notifies(t *testing.T, more map[string]string) *servers {
 		"DAYBOOK_SMTP_FROM":          "Grants <grants@example.com>",
 		"DAYBOOK_TWILIO_ACCOUNT_SID": "AC123", "DAYBOOK_TWILIO_AUTH_TOKEN": twilioToken, "DAYBOOK_SMS_FROM": "+4930123456",
 		"DAYBOOK_TWILIO_URL": s.twilio.URL,
-		"DAYBOOK_SLACK_URL":  s.slack.URL, "DAYBOOK_SLACK_TEAM": "xoxb-t0psecret",
-		"DAYBOOK_SLACK_HOOK":   s.slack.URL + "/services/t0psecret",
-		"DAYBOOK_DISCORD_TEAM": s.discord.URL + "/api/webhooks/1/t0psecret", "DAYBOOK_SECRET_ORGS_TEAM": org,
-		"DAYBOOK_SECRET_ORGS_HOOK": org,
-		"DAYBOOK_SLACK_OTHERS":     "xoxb-t0psecret", "DAYBOOK_SECRET_ORGS_OTHERS": "acme",
+		"DAYBOOK_SLACK_URL":  s.slack.URL, "DAYBOOK_SLACK_SECRET_TEAM": "xoxb-t0psecret",
+		"DAYBOOK_SLACK_SECRET_HOOK":   s.slack.URL + "/services/t0psecret",
+		"DAYBOOK_DISCORD_SECRET_TEAM": s.discord.URL + "/api/webhooks/1/t0psecret", "DAYBOOK_SECRET_ORGS_TEAM": org,
+		"DAYBOOK_SECRET_ORGS_HOOK":    org,
+		"DAYBOOK_SLACK_SECRET_OTHERS": "xoxb-t0psecret", "DAYBOOK_SECRET_ORGS_OTHERS": "acme",
 	}
 	maps.Copy(vars, more)
 	b.variables(vars)
@@ -358,7 +359,7 @@ func TestNotificationChannelsFail(t *testing.T) {
 		}, models.CodeNetworkError, models.JobPending, "refused"},
 		"slack: no secret": {
 			`{"eventType": "reminder", "slack": {"text": "Hi", "channel": "C1"}}`, nil,
-			models.CodeAuthenticationFailed, models.JobFailed, "DAYBOOK_SLACK_DEFAULT",
+			models.CodeAuthenticationFailed, models.JobFailed, "DAYBOOK_SLACK_SECRET_DEFAULT",
 		},
 		"slack: another organization's": {
 			`{"eventType": "reminder", "slack": {"text": "Hi", "secret": "others", "channel": "C1"}}`, nil,
@@ -368,7 +369,7 @@ func TestNotificationChannelsFail(t *testing.T) {
 		"discord: a token for an address": {
 			`{"eventType": "reminder", "discord": {"content": "Hi", "secret": "token"}}`,
 			func(*testing.T) map[string]string {
-				return map[string]string{"DAYBOOK_DISCORD_TOKEN": "abc", "DAYBOOK_SECRET_ORGS_TOKEN": "*"}
+				return map[string]string{"DAYBOOK_DISCORD_SECRET_TOKEN": "abc", "DAYBOOK_SECRET_ORGS_TOKEN": "*"}
 			}, models.CodeAuthenticationFailed, models.JobFailed, "not the address of a webhook",
 		},
 		"email: another sender": {
@@ -434,5 +435,28 @@ func TestNotificationCheck(t *testing.T) {
 		_, err := queue.EnqueueJob(t.Context(), nil, org, notification(t, raw), queue.JobOptions{})
 		require.ErrorContains(t, notification(t, raw).Check(), want, raw)
 		require.Error(t, err)
+	}
+}
+
+// Settings of channels are no secrets: with them alone, a worker has no channel to send through, and
+// the jobs wait.
+func TestSettingsOfChannelsAreNoSecrets(t *testing.T) {
+	t.Parallel()
+	of := func(variables map[string]string) error {
+		_, err := notificationOf(Config{Environment: variables}.environment())
+		return err
+	}
+	for _, c := range []any{ChatConfig{}, PushConfig{}} {
+		for _, f := range reflect.VisibleFields(reflect.TypeOf(c)) {
+			name := f.Tag.Get("env")
+			if f.Type.Kind() != reflect.String || name == "-" {
+				continue
+			}
+			err := of(map[string]string{"DAYBOOK_" + name: "https://chat.example.com"})
+			assert.ErrorAs(t, err, new(notConfiguredError), name)
+		}
+	}
+	for _, kind := range namedChannels {
+		assert.NoError(t, of(map[string]string{"DAYBOOK_" + kind.variable + "TEAM": "s"}), kind.variable)
 	}
 }

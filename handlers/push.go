@@ -56,7 +56,7 @@ func (p *NotificationPush) check() error {
 	case !longest(p.Title, 200):
 		return invalid("title is missing, or has more than 200 characters")
 	case p.Secret != "" && !secretName.MatchString(p.Secret):
-		return invalid("secret is the name of a secret, not a key: store it as DAYBOOK_VAPID_<NAME> or DAYBOOK_FCM_<NAME>")
+		return invalid("secret is the name of a secret, not a key: store it as DAYBOOK_VAPID_SECRET_<NAME> or DAYBOOK_FCM_SECRET_<NAME>")
 	case p.TTL < 0 || p.TTL > longestTTL:
 		return invalid("ttl must be from 0 to %d seconds", longestTTL)
 	case (p.Subscription == nil) == (p.Token == ""):

@@ -118,7 +118,7 @@ func (b *bundle) pushes(t *testing.T, secret string, networks []netip.Prefix, f 
 	t.Cleanup(r.Close)
 	h, err := NewNotification(b.Pool, NotificationConfig{Push: &PushConfig{
 		AllowNetworks: networks, Timeout: 2 * time.Second, TLS: r.Client().Transport.(*http.Transport).TLSClientConfig,
-		Secrets: secretsOf(map[string]string{"DAYBOOK_VAPID_DEFAULT": secret, "DAYBOOK_SECRET_ORGS_DEFAULT": org}),
+		Secrets: secretsOf(map[string]string{"DAYBOOK_VAPID_SECRET_DEFAULT": secret, "DAYBOOK_SECRET_ORGS_DEFAULT": org}),
 	}})
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, h.Close()) })
@@ -262,7 +262,7 @@ func TestPushToAPhone(t *testing.T) {
 				_, _ = fmt.Fprint(w, c.body)
 			})
 			b.variables(map[string]string{
-				"DAYBOOK_FCM_URL": phones.URL, "DAYBOOK_FCM_DEFAULT": account(t, tokens.URL),
+				"DAYBOOK_FCM_URL": phones.URL, "DAYBOOK_FCM_SECRET_DEFAULT": account(t, tokens.URL),
 				"DAYBOOK_SECRET_ORGS_DEFAULT": org,
 			})
 			p := Notification{

@@ -119,7 +119,7 @@ func TestEachSenderFollowsRetryAfter(t *testing.T) {
 			return b.run(remind(`"slack": {"text": "Hi", "secret": "team", "channel": "C1"}`))
 		},
 		"discord": func(t *testing.T, b *bundle) ran {
-			b.notifies(t, map[string]string{"DAYBOOK_DISCORD_TEAM": receive(t, busy).URL + "/api/webhooks/1/t0psecret"})
+			b.notifies(t, map[string]string{"DAYBOOK_DISCORD_SECRET_TEAM": receive(t, busy).URL + "/api/webhooks/1/t0psecret"})
 			return b.run(remind(`"discord": {"content": "Hi", "secret": "team"}`))
 		},
 		"a browser": func(t *testing.T, b *bundle) ran {
@@ -136,7 +136,7 @@ func TestEachSenderFollowsRetryAfter(t *testing.T) {
 		},
 		"a phone's token": func(t *testing.T, b *bundle) ran { return b.toAPhone(t, receive(t, busy), receive(t, nil)) },
 		"one channel of two": func(t *testing.T, b *bundle) ran {
-			s := b.notifies(t, map[string]string{"DAYBOOK_DISCORD_TEAM": receive(t, busy).URL + "/api/webhooks/1/t0psecret"})
+			s := b.notifies(t, map[string]string{"DAYBOOK_DISCORD_SECRET_TEAM": receive(t, busy).URL + "/api/webhooks/1/t0psecret"})
 			s.status.Store(http.StatusInternalServerError)
 			return b.run(remind(`"discord": {"content": "Hi", "secret": "team"}, "sms": {"to": "+4915112345678", "body": "Hi"}`))
 		},
@@ -152,7 +152,7 @@ func TestEachSenderFollowsRetryAfter(t *testing.T) {
 func (b *bundle) toAPhone(t *testing.T, tokens, phones *receiver) ran {
 	t.Helper()
 	b.variables(map[string]string{
-		"DAYBOOK_FCM_URL": phones.URL, "DAYBOOK_FCM_DEFAULT": account(t, tokens.URL),
+		"DAYBOOK_FCM_URL": phones.URL, "DAYBOOK_FCM_SECRET_DEFAULT": account(t, tokens.URL),
 		"DAYBOOK_SECRET_ORGS_DEFAULT": org,
 	})
 	return b.run(Notification{EventType: "reminder", Push: &NotificationPush{Title: "Soon", Token: "d0"}})

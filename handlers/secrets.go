@@ -22,10 +22,10 @@ import (
 //	webhook authorization  DAYBOOK_WEBHOOK_AUTHORIZATION_<NAME>  <name>.authorization
 //	token of Airtable      DAYBOOK_AIRTABLE_TOKEN_<NAME>         <name>.airtable
 //	access token of Plaid  DAYBOOK_PLAID_ACCESS_TOKEN_<NAME>     <name>.plaid
-//	Slack                  DAYBOOK_SLACK_<NAME>                  <name>.slack
-//	Discord                DAYBOOK_DISCORD_<NAME>                <name>.discord
-//	push to browsers       DAYBOOK_VAPID_<NAME>                  <name>.vapid
-//	push to phones         DAYBOOK_FCM_<NAME>                    <name>.fcm
+//	Slack                  DAYBOOK_SLACK_SECRET_<NAME>           <name>.slack
+//	Discord                DAYBOOK_DISCORD_SECRET_<NAME>         <name>.discord
+//	push to browsers       DAYBOOK_VAPID_SECRET_<NAME>           <name>.vapid
+//	push to phones         DAYBOOK_FCM_SECRET_<NAME>             <name>.fcm
 //	password for SMTP      DAYBOOK_SMTP_PASSWORD                 smtp.password
 //
 // A name has lower-case letters, digits, - and _; in the variable's name letters are upper-case,

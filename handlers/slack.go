@@ -29,7 +29,7 @@ func (p *NotificationSlack) check() error {
 		return invalid("text is missing, or has more than 4000 characters")
 	}
 	if p.Secret != "" && !secretName.MatchString(p.Secret) {
-		return invalid("secret is the name of a secret, not an address or a token: store it as DAYBOOK_SLACK_<NAME>")
+		return invalid("secret is the name of a secret, not an address or a token: store it as DAYBOOK_SLACK_SECRET_<NAME>")
 	}
 	if p.Channel != "" && !slackChannel.MatchString(p.Channel) {
 		return invalid("channel is not like C0123456789 or #orders")

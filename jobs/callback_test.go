@@ -65,7 +65,7 @@ func TestAJobWaitsForACallback(t *testing.T) {
 	assert.InDelta(t, time.Hour, b.row(id).Wait, float64(time.Minute), "tried again by hand, it waits on")
 
 	_, err = queue.CompleteCallback(t.Context(), b.Pool, "guessed", map[string]bool{})
-	require.ErrorIs(t, err, queue.ErrCallbackUnknown)
+	require.ErrorIs(t, err, queue.ErrCallbackNotFound)
 	_, err = queue.CompleteCallback(t.Context(), b.Pool, token, []int{1})
 	require.ErrorIs(t, err, queue.ErrPayloadInvalid)
 	for _, want := range []queue.Result{queue.Received, queue.Unchanged} {
@@ -259,4 +259,26 @@ func TestAJobIsEnqueuedWithACallback(t *testing.T) {
 		_, err := b.Pool.Exec(t.Context(), `SELECT daybook.enqueue_job_with_callback('o', 'mail', '{}', `+arguments+`)`)
 		assert.ErrorContains(t, err, "DB010", arguments)
 	}
+}
+
+// A job that was enqueued with a callback has the options that do not say when it is due: its place in
+// the line of a limit, and the version that may work it.
+func TestAJobWithACallbackKeepsItsOptions(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.inBank(jobs.Limit{By: "payload.name", Parallel: 1})
+	e, err := queue.EnqueueJobWithCallback(t.Context(), b.Pool, org, greet{Name: "n"},
+		queue.CallbackOptions{Name: "approved", Within: time.Hour},
+		queue.JobOptions{
+			Queue: "bank", LimitKey: "own", MinVersion: 3, Priority: queue.High, MaxAttempts: 7,
+			Links: []queue.Link{{Kind: "order", ID: "17"}},
+		})
+	require.NoError(t, err)
+	var scope, key string
+	var version, priority, attempts, links int
+	require.NoError(t, b.Pool.QueryRow(t.Context(), `
+SELECT coalesce(limit_scope, ''), coalesce(limit_key, ''), coalesce(min_version, 0), priority, max_attempts,
+       (SELECT count(*) FROM daybook.job_links l WHERE l.job_id = j.id)
+  FROM daybook.jobs j WHERE id = $1`, e.ID).Scan(&scope, &key, &version, &priority, &attempts, &links))
+	assert.Equal(t, []any{"queue/bank", "own", 3, 1, 7, 1}, []any{scope, key, version, priority, attempts, links})
 }

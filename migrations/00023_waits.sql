@@ -553,6 +553,8 @@ CREATE FUNCTION daybook.enqueue_job_with_callback(
     max_attempts    integer DEFAULT NULL,
     links           jsonb DEFAULT NULL,
     queue           text DEFAULT NULL,
+    min_version     integer DEFAULT NULL,
+    limit_key       text DEFAULT NULL,
     OUT job_id      text,
     OUT duplicate   boolean,
     OUT result      text,
@@ -568,7 +570,8 @@ BEGIN
         RAISE EXCEPTION 'a callback must have a name of 1 to 64 bytes, and some time to come, 10 years at most' USING ERRCODE = 'DB010';
     END IF;
     SELECT e.job_id, e.duplicate, e.result INTO job_id, duplicate, result
-      FROM daybook.enqueue_job(org_id, type, payload, idempotency_key, due, priority, max_attempts, links, false, queue) e;
+      FROM daybook.enqueue_job(org_id, type, payload, idempotency_key, due, priority, max_attempts, links, queue => queue, min_version => min_version,
+                               limit_key => limit_key) e;
     IF duplicate THEN
         RETURN;
     END IF;

@@ -24,14 +24,14 @@ AS $$ SELECT ARRAY(SELECT t.type FROM daybook.job_types t WHERE t.kind = 'jobs' 
 -- Puts a worker and its types on record, and has the dead letters return that lacked it. What is
 -- null is 0 for each type: version 0, attempts as the kind says (3).
 CREATE FUNCTION daybook.start_job_worker(
-    worker       text,
-    types        text[],
-    fleet        text DEFAULT NULL,
-    versions     integer[] DEFAULT NULL,
-    max_attempts integer[] DEFAULT NULL,
-    timeouts     double precision[] DEFAULT NULL,
-    owner        text DEFAULT NULL,
-    parallel     integer DEFAULT 1
+    worker          text,
+    types           text[],
+    fleet           text DEFAULT NULL,
+    versions        integer[] DEFAULT NULL,
+    max_attempts    integer[] DEFAULT NULL,
+    timeout_seconds double precision[] DEFAULT NULL,
+    owner           text DEFAULT NULL,
+    parallel        integer DEFAULT 1
 ) RETURNS void
     LANGUAGE plpgsql
 AS $$
@@ -46,8 +46,8 @@ BEGIN
     IF coalesce(n, 0) = 0 OR EXISTS (SELECT FROM unnest(start_job_worker.types) t WHERE t IS NULL OR t !~ '^[A-Za-z][A-Za-z0-9_.:-]{0,63}$') THEN
         RAISE EXCEPTION 'types must be one or more types of jobs: a letter and then letters, digits, "_", ".", ":" or "-", 64 bytes at most' USING ERRCODE = 'DB010';
     END IF;
-    IF coalesce(cardinality(start_job_worker.versions), n) <> n OR coalesce(cardinality(start_job_worker.max_attempts), n) <> n OR coalesce(cardinality(start_job_worker.timeouts), n) <> n THEN
-        RAISE EXCEPTION 'versions, max_attempts and timeouts must have an element for each of types, or be null' USING ERRCODE = 'DB010';
+    IF coalesce(cardinality(start_job_worker.versions), n) <> n OR coalesce(cardinality(start_job_worker.max_attempts), n) <> n OR coalesce(cardinality(start_job_worker.timeout_seconds), n) <> n THEN
+        RAISE EXCEPTION 'versions, max_attempts and timeout_seconds must have an element for each of types, or be null' USING ERRCODE = 'DB010';
     END IF;
     IF cardinality(daybook.encrypted_types(start_job_worker.types)) > 0 THEN
         RAISE EXCEPTION 'the payloads of % are encrypted, which a worker by SQL cannot read', array_to_string(daybook.encrypted_types(start_job_worker.types), ', ')
@@ -60,7 +60,7 @@ BEGIN
     PERFORM daybook.note_job_types('jobs', start_job_worker.worker, start_job_worker.types, array_fill(''::text, ARRAY[n]),
                                    array_fill(coalesce(start_job_worker.owner, ''), ARRAY[n]),
                                    coalesce(start_job_worker.max_attempts, array_fill(0, ARRAY[n])),
-                                   coalesce(start_job_worker.timeouts, array_fill(0::double precision, ARRAY[n])),
+                                   coalesce(start_job_worker.timeout_seconds, array_fill(0::double precision, ARRAY[n])),
                                    array_fill(start_job_worker.parallel, ARRAY[n]), array_fill(false, ARRAY[n]));
     PERFORM daybook.return_missing_jobs(start_job_worker.types, here);
 END
@@ -287,7 +287,7 @@ $$;
 COMMENT ON FUNCTION daybook.claim_jobs IS
     'Leases up to most due jobs of the types of a worker (start_job_worker) for 10 seconds: commit, and call renew_jobs every second or two. Priority first, then organizations in turn, then the longest due; pauses, caps and rates of organizations, limits by key, and limits and rates of named queues are kept';
 
-CREATE FUNCTION daybook.renew_jobs(worker text, jobs text[]) RETURNS TABLE (job_id text, fence bigint, cancel_requested boolean)
+CREATE FUNCTION daybook.renew_jobs(worker text, job_ids text[]) RETURNS TABLE (job_id text, fence bigint, cancel_requested boolean)
     LANGUAGE plpgsql
 AS $$
 #variable_conflict use_column
@@ -299,10 +299,10 @@ BEGIN
      WHERE w.id = turn AND w.stopped_at IS NULL AND w.last_seen < clock_timestamp() - interval '2 minutes';
     -- What is locked is being completed. state::text: the index of stale leases is not walked for a few ids.
     UPDATE daybook.jobs j SET last_attempted_at = clock_timestamp()
-     WHERE j.id = ANY (ARRAY(SELECT h.id FROM daybook.jobs h WHERE h.id = ANY (renew_jobs.jobs) AND h.turn_id = turn AND h.state::text = 'leased'
+     WHERE j.id = ANY (ARRAY(SELECT h.id FROM daybook.jobs h WHERE h.id = ANY (renew_jobs.job_ids) AND h.turn_id = turn AND h.state::text = 'leased'
                                 AND h.last_attempted_at < clock_timestamp() - interval '1.5 seconds'
                               ORDER BY h.org_id, h.id FOR NO KEY UPDATE SKIP LOCKED));
-    RETURN QUERY SELECT j.id, j.fence, j.cancel_requested FROM daybook.jobs j WHERE j.id = ANY (renew_jobs.jobs) AND j.turn_id = turn AND j.state::text = 'leased';
+    RETURN QUERY SELECT j.id, j.fence, j.cancel_requested FROM daybook.jobs j WHERE j.id = ANY (renew_jobs.job_ids) AND j.turn_id = turn AND j.state::text = 'leased';
 END
 $$;
 COMMENT ON FUNCTION daybook.renew_jobs IS
@@ -317,11 +317,11 @@ AS $$
        FOR NO KEY UPDATE
 $$;
 
--- Keeps a step of a job that the caller has locked. took is in seconds. A step that is there already
+-- Keeps a step of a job that the caller has locked. A step that is there already
 -- is replaced by the next round of its loop alone; with again also by itself, when an answer was
 -- lost. False: it is not replaced. internal/store and keep_step call it.
 CREATE FUNCTION daybook.put_step(job_id text, awaited boolean, name text, place integer, attempt integer, result jsonb,
-    done boolean, round integer, took double precision, again boolean) RETURNS boolean
+    done boolean, round integer, took_seconds double precision, again boolean) RETURNS boolean
     LANGUAGE plpgsql
 AS $$
 BEGIN
@@ -330,7 +330,7 @@ BEGIN
     END IF;
     INSERT INTO daybook.job_steps AS s (job_id, name, position, attempt, result, done, times, started_at)
     VALUES (put_step.job_id, put_step.name, put_step.place, put_step.attempt, put_step.result, put_step.done, put_step.round,
-            clock_timestamp() - make_interval(secs => put_step.took))
+            clock_timestamp() - make_interval(secs => put_step.took_seconds))
         ON CONFLICT ON CONSTRAINT job_steps_pkey DO UPDATE
        SET position = excluded.position, attempt = excluded.attempt, result = excluded.result, done = excluded.done, times = excluded.times,
            kept_at = clock_timestamp()
@@ -369,7 +369,7 @@ END
 $$;
 
 CREATE FUNCTION daybook.keep_step(job_id text, fence bigint, name text, result jsonb, done boolean DEFAULT true,
-    round integer DEFAULT 1, place integer DEFAULT 1, took double precision DEFAULT 0, again boolean DEFAULT false) RETURNS void
+    round integer DEFAULT 1, place integer DEFAULT 1, took_seconds double precision DEFAULT 0, again boolean DEFAULT false) RETURNS void
     LANGUAGE plpgsql
 AS $$
 DECLARE
@@ -382,7 +382,7 @@ BEGIN
     END IF;
     PERFORM daybook.check_step(job.id, keep_step.name, octet_length(value::text));
     IF NOT daybook.put_step(job.id, job.awaited, keep_step.name, keep_step.place, job.run_count, value, keep_step.done, keep_step.round,
-                            keep_step.took, keep_step.again) THEN
+                            keep_step.took_seconds, keep_step.again) THEN
         RAISE EXCEPTION 'round % of step % is kept already, or the one before it is not', keep_step.round, quote_literal(keep_step.name)
             USING ERRCODE = 'DB031', HINT = 'roll back, and read daybook.job_steps: it has what is kept';
     END IF;
@@ -411,8 +411,8 @@ COMMENT ON FUNCTION daybook.complete_job IS
     'Completes a claimed job, with a result, in the transaction that writes its effects. unstored: why it leaves no result. DB031, which undoes that, when the claim is lost or the job is to be cancelled';
 
 CREATE FUNCTION daybook.fail_job(job_id text, fence bigint, code text, error text, delay interval DEFAULT NULL,
-    final boolean DEFAULT false, base double precision DEFAULT 30, factor double precision DEFAULT 2,
-    most double precision DEFAULT 21600) RETURNS text
+    final boolean DEFAULT false, base_seconds double precision DEFAULT 30, factor double precision DEFAULT 2,
+    cap_seconds double precision DEFAULT 21600) RETURNS text
     LANGUAGE plpgsql
 AS $$
 DECLARE
@@ -438,13 +438,13 @@ BEGIN
                OR fail_job.delay IS NULL AND daybook.job_error_is_final(what) THEN 'failed'
              ELSE 'retried' END::daybook.attempt_outcome,
         NULL, what, left(said, 4096),
-        CASE WHEN fail_job.delay IS NULL THEN daybook.retry_delay(job.id, job.run_count, fail_job.base, fail_job.factor, fail_job.most)
+        CASE WHEN fail_job.delay IS NULL THEN daybook.retry_delay(job.id, job.run_count, fail_job.base_seconds, fail_job.factor, fail_job.cap_seconds)
              ELSE least(greatest(fail_job.delay, interval '0'), interval '100 years') END);
     RETURN (SELECT j.state::text FROM daybook.jobs j WHERE j.id = job.id);
 END
 $$;
 COMMENT ON FUNCTION daybook.fail_job IS
-    'Ends the attempt at a claimed job as failed: due again after delay (null: as retry_delay says of base, factor and most), a dead letter after the last attempt, with final, or by a final code; JOB_CANCELLED cancels it. Returns the job''s state; null: the claim is lost';
+    'Ends the attempt at a claimed job as failed: due again after delay (null: as retry_delay says of base_seconds, factor and cap_seconds), a dead letter after the last attempt, with final, or by a final code; JOB_CANCELLED cancels it. Returns the job''s state; null: the claim is lost';
 
 CREATE FUNCTION daybook.snooze_job(job_id text, fence bigint, delay interval, reason text DEFAULT 'snoozed') RETURNS text
     LANGUAGE plpgsql
@@ -463,10 +463,10 @@ $$;
 COMMENT ON FUNCTION daybook.snooze_job IS
     'Puts a claimed job off for delay; no attempt is counted. Returns the job''s state; null: the claim is lost';
 
--- The pause after an attempt: base × factor^(attempt-1) seconds, most at most, changed by up to a
+-- The pause after an attempt: base_seconds × factor^(attempt-1), cap_seconds at most, changed by up to a
 -- tenth, as package jobs has it: by the FNV-1a hash of job and attempt.
-CREATE FUNCTION daybook.retry_delay(job_id text, attempt integer, base double precision DEFAULT 30,
-    factor double precision DEFAULT 2, most double precision DEFAULT 21600) RETURNS interval
+CREATE FUNCTION daybook.retry_delay(job_id text, attempt integer, base_seconds double precision DEFAULT 30,
+    factor double precision DEFAULT 2, cap_seconds double precision DEFAULT 21600) RETURNS interval
     LANGUAGE plpgsql IMMUTABLE
 AS $$
 DECLARE
@@ -475,7 +475,7 @@ DECLARE
     -- attempt must end, whatever its policy, and its next one not begin at once.
     growth CONSTANT double precision := least(greatest(coalesce(factor, 2), 0.1), 1e9);
     steps  CONSTANT double precision := least(attempt - 1, floor(250 / log(greatest(growth, 10))));
-    plain  CONSTANT double precision := least(least(greatest(coalesce(base, 30), 0), 1e9) * growth ^ steps, greatest(coalesce(most, 21600), 0), 1e9);
+    plain  CONSTANT double precision := least(least(greatest(coalesce(base_seconds, 30), 0), 1e9) * growth ^ steps, greatest(coalesce(cap_seconds, 21600), 0), 1e9);
     hash   numeric := 14695981039346656037;
     low    integer;
 BEGIN
@@ -487,7 +487,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION daybook.retry_delay IS
-    'The pause after a failed attempt, in seconds: base × factor^(attempt - 1), most at most, changed by up to 10 %, always the same for the same job and attempt';
+    'The pause after a failed attempt: base_seconds × factor^(attempt - 1), cap_seconds at most, changed by up to 10 %, always the same for the same job and attempt';
 
 -- Ends claims by SQL that had not been renewed for 20 seconds when the caller was last seen (its
 -- last_seen), if that is ten seconds ago: what it has itself seen counts, so that after an outage, or

@@ -295,14 +295,14 @@ COMMENT ON FUNCTION daybook.items_until IS
 
 -- What is open on a day: of each document, account and currency, by what was posted until then
 -- (null: all). The open amounts add up to the accounts' balances on that day.
-CREATE FUNCTION daybook.open_items(org_id text, until date DEFAULT NULL)
+CREATE FUNCTION daybook.open_items(org_id text, on_day date DEFAULT NULL)
     RETURNS TABLE (
         document_id text, account_code text, currency text, role text, type text, direction text, number text, counterparty text,
         issue_date date, due_date date, amount numeric, open_amount numeric, group_id bigint
     )
     LANGUAGE sql STABLE ROWS 100000 SET search_path = pg_catalog, pg_temp
 AS $$
-    SELECT * FROM daybook.items_until(open_items.org_id, open_items.until, NULL, false)
+    SELECT * FROM daybook.items_until(open_items.org_id, open_items.on_day, NULL, false)
 $$;
 COMMENT ON FUNCTION daybook.open_items IS
     'What is open on a day (null: of all that is posted) of each document on accounts of receivables, payables and advances: debits less credits, in minor units';
@@ -673,7 +673,7 @@ COMMENT ON FUNCTION daybook.match_open_items_job IS 'match_open_items as a funct
 
 -- What is open on a day, by counterparty, account and currency, and how long it has been due: by
 -- the due date, or the issue date of a document that has none.
-CREATE FUNCTION daybook.ageing(org_id text, until date)
+CREATE FUNCTION daybook.ageing(org_id text, on_day date)
     RETURNS TABLE (
         counterparty text, account_code text, role text, currency text, items bigint, open_amount numeric,
         not_due numeric, due_30 numeric, due_60 numeric, due_90 numeric, due_longer numeric
@@ -684,8 +684,8 @@ AS $$
            coalesce(sum(o.open_amount) FILTER (WHERE d.days <= 0), 0), coalesce(sum(o.open_amount) FILTER (WHERE d.days BETWEEN 1 AND 30), 0),
            coalesce(sum(o.open_amount) FILTER (WHERE d.days BETWEEN 31 AND 60), 0), coalesce(sum(o.open_amount) FILTER (WHERE d.days BETWEEN 61 AND 90), 0),
            coalesce(sum(o.open_amount) FILTER (WHERE d.days > 90), 0)
-      FROM daybook.open_items(ageing.org_id, ageing.until) o
-     CROSS JOIN LATERAL (SELECT ageing.until - coalesce(o.due_date, o.issue_date) AS days) d
+      FROM daybook.open_items(ageing.org_id, ageing.on_day) o
+     CROSS JOIN LATERAL (SELECT ageing.on_day - coalesce(o.due_date, o.issue_date) AS days) d
      GROUP BY o.counterparty, o.account_code, o.currency
 $$;
 COMMENT ON FUNCTION daybook.ageing IS
@@ -699,7 +699,7 @@ COMMENT ON FUNCTION daybook.ageing IS
 -- Of a document without a counterparty in a group of several, a counterparty has the part that pays
 -- what is its own, the oldest first; what is left is of the one whose name is the first, as in
 -- items_until. Each impact of the document is divided by these parts.
-CREATE FUNCTION daybook.counterparty_statement(org_id text, counterparty text, first_day date, last_day date)
+CREATE FUNCTION daybook.counterparty_statement(org_id text, counterparty text, from_day date, to_day date)
     RETURNS TABLE (
         posting_date date, impact_id bigint, document_id text, type text, number text, issue_date date, due_date date,
         account_code text, currency text, amount numeric, balance numeric, open_amount numeric
@@ -726,7 +726,7 @@ BEGIN
         SELECT o.*, nullif(d.content ->> 'counterparty', '') AS party,
                sum(abs(o.amount)) OVER (PARTITION BY o.group_id, o.account_code, o.currency, sign(o.amount)
                                             ORDER BY o.day, o.document_id COLLATE "C") AS upto
-          FROM daybook.item_amounts(_org, last_day, ARRAY(
+          FROM daybook.item_amounts(_org, to_day, ARRAY(
                    SELECT unnest(own || shared) AS id
                     UNION SELECT g.document_id FROM daybook.reconciled r JOIN daybook.reconciled g ON g.org_id = _org AND g.group_id = r.group_id
                            WHERE r.org_id = _org AND r.document_id = ANY (own || shared))) o
@@ -757,7 +757,7 @@ BEGIN
          CROSS JOIN LATERAL (SELECT * FROM daybook.impacts x WHERE x.org_id = _org AND x.document_id = k.id OFFSET 0) i
           JOIN daybook.entries e ON e.impact_id = i.id
           JOIN daybook.accounts a ON a.org_id = _org AND a.code = e.account_code AND a.role IN ('receivable', 'payable', 'advance')
-         WHERE (i.posting_date > last_day) IS NOT TRUE
+         WHERE (i.posting_date > to_day) IS NOT TRUE
          GROUP BY i.posting_date, i.id, i.document_id, e.account_code, e.currency
     ), moves AS (
         SELECT p.posting_date, p.id, p.document_id, p.account_code, p.currency,
@@ -769,10 +769,10 @@ BEGIN
           LEFT JOIN parts s ON s.document_id = p.document_id AND s.account_code = p.account_code AND s.currency = p.currency
         WINDOW so_far AS (PARTITION BY p.document_id, p.account_code, p.currency ORDER BY p.posting_date, p.id)
     ), lines AS (
-        SELECT m.* FROM moves m WHERE (m.posting_date < first_day) IS NOT TRUE AND m.amount <> 0
+        SELECT m.* FROM moves m WHERE (m.posting_date < from_day) IS NOT TRUE AND m.amount <> 0
          UNION ALL
         SELECT NULL, NULL, NULL, m.account_code, m.currency, sum(m.amount) FROM moves m
-         WHERE m.posting_date < first_day AND m.amount <> 0
+         WHERE m.posting_date < from_day AND m.amount <> 0
          GROUP BY m.account_code, m.currency
     )
     SELECT l.posting_date, l.id, l.document_id, d.type, d.content ->> 'number', d.issue_date, daybook.day_of(d.content ->> 'due_date'),

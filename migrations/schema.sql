@@ -283,7 +283,7 @@ $$;
 
 -- Name: ageing(text, date); Type: FUNCTION; Schema: daybook; Owner: -
 
-CREATE FUNCTION daybook.ageing(org_id text, until date) RETURNS TABLE(counterparty text, account_code text, role text, currency text, items bigint, open_amount numeric, not_due numeric, due_30 numeric, due_60 numeric, due_90 numeric, due_longer numeric)
+CREATE FUNCTION daybook.ageing(org_id text, on_day date) RETURNS TABLE(counterparty text, account_code text, role text, currency text, items bigint, open_amount numeric, not_due numeric, due_30 numeric, due_60 numeric, due_90 numeric, due_longer numeric)
     LANGUAGE sql STABLE
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
@@ -291,14 +291,14 @@ CREATE FUNCTION daybook.ageing(org_id text, until date) RETURNS TABLE(counterpar
            coalesce(sum(o.open_amount) FILTER (WHERE d.days <= 0), 0), coalesce(sum(o.open_amount) FILTER (WHERE d.days BETWEEN 1 AND 30), 0),
            coalesce(sum(o.open_amount) FILTER (WHERE d.days BETWEEN 31 AND 60), 0), coalesce(sum(o.open_amount) FILTER (WHERE d.days BETWEEN 61 AND 90), 0),
            coalesce(sum(o.open_amount) FILTER (WHERE d.days > 90), 0)
-      FROM daybook.open_items(ageing.org_id, ageing.until) o
-     CROSS JOIN LATERAL (SELECT ageing.until - coalesce(o.due_date, o.issue_date) AS days) d
+      FROM daybook.open_items(ageing.org_id, ageing.on_day) o
+     CROSS JOIN LATERAL (SELECT ageing.on_day - coalesce(o.due_date, o.issue_date) AS days) d
      GROUP BY o.counterparty, o.account_code, o.currency
 $$;
 
--- Name: FUNCTION ageing(org_id text, until date); Type: COMMENT; Schema: daybook; Owner: -
+-- Name: FUNCTION ageing(org_id text, on_day date); Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON FUNCTION daybook.ageing(org_id text, until date) IS 'What is open on a day by counterparty, account and currency: not due yet, and due for up to 30, 60 and 90 days, and longer';
+COMMENT ON FUNCTION daybook.ageing(org_id text, on_day date) IS 'What is open on a day by counterparty, account and currency: not due yet, and due for up to 30, 60 and 90 days, and longer';
 
 -- Name: new_id(); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -2115,7 +2115,7 @@ $_$;
 
 -- Name: counterparty_statement(text, text, date, date); Type: FUNCTION; Schema: daybook; Owner: -
 
-CREATE FUNCTION daybook.counterparty_statement(org_id text, counterparty text, first_day date, last_day date) RETURNS TABLE(posting_date date, impact_id bigint, document_id text, type text, number text, issue_date date, due_date date, account_code text, currency text, amount numeric, balance numeric, open_amount numeric)
+CREATE FUNCTION daybook.counterparty_statement(org_id text, counterparty text, from_day date, to_day date) RETURNS TABLE(posting_date date, impact_id bigint, document_id text, type text, number text, issue_date date, due_date date, account_code text, currency text, amount numeric, balance numeric, open_amount numeric)
     LANGUAGE plpgsql STABLE
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
@@ -2139,7 +2139,7 @@ BEGIN
         SELECT o.*, nullif(d.content ->> 'counterparty', '') AS party,
                sum(abs(o.amount)) OVER (PARTITION BY o.group_id, o.account_code, o.currency, sign(o.amount)
                                             ORDER BY o.day, o.document_id COLLATE "C") AS upto
-          FROM daybook.item_amounts(_org, last_day, ARRAY(
+          FROM daybook.item_amounts(_org, to_day, ARRAY(
                    SELECT unnest(own || shared) AS id
                     UNION SELECT g.document_id FROM daybook.reconciled r JOIN daybook.reconciled g ON g.org_id = _org AND g.group_id = r.group_id
                            WHERE r.org_id = _org AND r.document_id = ANY (own || shared))) o
@@ -2170,7 +2170,7 @@ BEGIN
          CROSS JOIN LATERAL (SELECT * FROM daybook.impacts x WHERE x.org_id = _org AND x.document_id = k.id OFFSET 0) i
           JOIN daybook.entries e ON e.impact_id = i.id
           JOIN daybook.accounts a ON a.org_id = _org AND a.code = e.account_code AND a.role IN ('receivable', 'payable', 'advance')
-         WHERE (i.posting_date > last_day) IS NOT TRUE
+         WHERE (i.posting_date > to_day) IS NOT TRUE
          GROUP BY i.posting_date, i.id, i.document_id, e.account_code, e.currency
     ), moves AS (
         SELECT p.posting_date, p.id, p.document_id, p.account_code, p.currency,
@@ -2182,10 +2182,10 @@ BEGIN
           LEFT JOIN parts s ON s.document_id = p.document_id AND s.account_code = p.account_code AND s.currency = p.currency
         WINDOW so_far AS (PARTITION BY p.document_id, p.account_code, p.currency ORDER BY p.posting_date, p.id)
     ), lines AS (
-        SELECT m.* FROM moves m WHERE (m.posting_date < first_day) IS NOT TRUE AND m.amount <> 0
+        SELECT m.* FROM moves m WHERE (m.posting_date < from_day) IS NOT TRUE AND m.amount <> 0
          UNION ALL
         SELECT NULL, NULL, NULL, m.account_code, m.currency, sum(m.amount) FROM moves m
-         WHERE m.posting_date < first_day AND m.amount <> 0
+         WHERE m.posting_date < from_day AND m.amount <> 0
          GROUP BY m.account_code, m.currency
     )
     SELECT l.posting_date, l.id, l.document_id, d.type, d.content ->> 'number', d.issue_date, daybook.day_of(d.content ->> 'due_date'),
@@ -2200,9 +2200,9 @@ BEGIN
 END
 $$;
 
--- Name: FUNCTION counterparty_statement(org_id text, counterparty text, first_day date, last_day date); Type: COMMENT; Schema: daybook; Owner: -
+-- Name: FUNCTION counterparty_statement(org_id text, counterparty text, from_day date, to_day date); Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON FUNCTION daybook.counterparty_statement(org_id text, counterparty text, first_day date, last_day date) IS 'What a counterparty''s documents have posted on accounts with open items in a span of days, with the balance before and after each; debits less credits, in minor units';
+COMMENT ON FUNCTION daybook.counterparty_statement(org_id text, counterparty text, from_day date, to_day date) IS 'What a counterparty''s documents have posted on accounts with open items in a span of days, with the balance before and after each; debits less credits, in minor units';
 
 -- Name: day_of(text); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -3128,9 +3128,9 @@ $_$;
 
 COMMENT ON FUNCTION daybook.enqueue_job(org_id text, type text, payload jsonb, idempotency_key text, ready_at timestamp with time zone, priority integer, max_attempts integer, links jsonb, unique_payload boolean, queue text, sequence text, after text[], after_any_end boolean, skip_while_open text, min_version integer, debounce jsonb, limit_key text, OUT job_id text, OUT duplicate boolean, OUT result text) IS 'Asks for a background job. In a CTE it runs only if the query reads from that CTE';
 
--- Name: enqueue_job_with_callback(text, text, jsonb, text, interval, text, integer, integer, jsonb, text); Type: FUNCTION; Schema: daybook; Owner: -
+-- Name: enqueue_job_with_callback(text, text, jsonb, text, interval, text, integer, integer, jsonb, text, integer, text); Type: FUNCTION; Schema: daybook; Owner: -
 
-CREATE FUNCTION daybook.enqueue_job_with_callback(org_id text, type text, payload jsonb, callback text, within interval, idempotency_key text DEFAULT NULL::text, priority integer DEFAULT NULL::integer, max_attempts integer DEFAULT NULL::integer, links jsonb DEFAULT NULL::jsonb, queue text DEFAULT NULL::text, OUT job_id text, OUT duplicate boolean, OUT result text, OUT token text) RETURNS record
+CREATE FUNCTION daybook.enqueue_job_with_callback(org_id text, type text, payload jsonb, callback text, within interval, idempotency_key text DEFAULT NULL::text, priority integer DEFAULT NULL::integer, max_attempts integer DEFAULT NULL::integer, links jsonb DEFAULT NULL::jsonb, queue text DEFAULT NULL::text, min_version integer DEFAULT NULL::integer, limit_key text DEFAULT NULL::text, OUT job_id text, OUT duplicate boolean, OUT result text, OUT token text) RETURNS record
     LANGUAGE plpgsql
     AS $$
 #variable_conflict use_variable
@@ -3141,7 +3141,8 @@ BEGIN
         RAISE EXCEPTION 'a callback must have a name of 1 to 64 bytes, and some time to come, 10 years at most' USING ERRCODE = 'DB010';
     END IF;
     SELECT e.job_id, e.duplicate, e.result INTO job_id, duplicate, result
-      FROM daybook.enqueue_job(org_id, type, payload, idempotency_key, due, priority, max_attempts, links, false, queue) e;
+      FROM daybook.enqueue_job(org_id, type, payload, idempotency_key, due, priority, max_attempts, links, queue => queue, min_version => min_version,
+                               limit_key => limit_key) e;
     IF duplicate THEN
         RETURN;
     END IF;
@@ -3154,9 +3155,9 @@ BEGIN
 END
 $$;
 
--- Name: FUNCTION enqueue_job_with_callback(org_id text, type text, payload jsonb, callback text, within interval, idempotency_key text, priority integer, max_attempts integer, links jsonb, queue text, OUT job_id text, OUT duplicate boolean, OUT result text, OUT token text); Type: COMMENT; Schema: daybook; Owner: -
+-- Name: FUNCTION enqueue_job_with_callback(org_id text, type text, payload jsonb, callback text, within interval, idempotency_key text, priority integer, max_attempts integer, links jsonb, queue text, min_version integer, limit_key text, OUT job_id text, OUT duplicate boolean, OUT result text, OUT token text); Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON FUNCTION daybook.enqueue_job_with_callback(org_id text, type text, payload jsonb, callback text, within interval, idempotency_key text, priority integer, max_attempts integer, links jsonb, queue text, OUT job_id text, OUT duplicate boolean, OUT result text, OUT token text) IS 'Asks for a background job that begins when another system answers, or at the deadline. Returns the token for that system once';
+COMMENT ON FUNCTION daybook.enqueue_job_with_callback(org_id text, type text, payload jsonb, callback text, within interval, idempotency_key text, priority integer, max_attempts integer, links jsonb, queue text, min_version integer, limit_key text, OUT job_id text, OUT duplicate boolean, OUT result text, OUT token text) IS 'Asks for a background job that begins when another system answers, or at the deadline. Returns the token for that system once';
 
 -- Name: enqueue_jobs(text[], text[], jsonb[], text[], timestamp with time zone[], integer[], integer[], jsonb[], boolean[], text[], text[], jsonb[], boolean[], integer[], jsonb[], text[]); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -3466,7 +3467,7 @@ COMMENT ON FUNCTION daybook.fail_async_operation(p_operation_id uuid, p_error te
 
 -- Name: fail_job(text, bigint, text, text, interval, boolean, double precision, double precision, double precision); Type: FUNCTION; Schema: daybook; Owner: -
 
-CREATE FUNCTION daybook.fail_job(job_id text, fence bigint, code text, error text, delay interval DEFAULT NULL::interval, final boolean DEFAULT false, base double precision DEFAULT 30, factor double precision DEFAULT 2, most double precision DEFAULT 21600) RETURNS text
+CREATE FUNCTION daybook.fail_job(job_id text, fence bigint, code text, error text, delay interval DEFAULT NULL::interval, final boolean DEFAULT false, base_seconds double precision DEFAULT 30, factor double precision DEFAULT 2, cap_seconds double precision DEFAULT 21600) RETURNS text
     LANGUAGE plpgsql
     AS $_$
 DECLARE
@@ -3492,15 +3493,15 @@ BEGIN
                OR fail_job.delay IS NULL AND daybook.job_error_is_final(what) THEN 'failed'
              ELSE 'retried' END::daybook.attempt_outcome,
         NULL, what, left(said, 4096),
-        CASE WHEN fail_job.delay IS NULL THEN daybook.retry_delay(job.id, job.run_count, fail_job.base, fail_job.factor, fail_job.most)
+        CASE WHEN fail_job.delay IS NULL THEN daybook.retry_delay(job.id, job.run_count, fail_job.base_seconds, fail_job.factor, fail_job.cap_seconds)
              ELSE least(greatest(fail_job.delay, interval '0'), interval '100 years') END);
     RETURN (SELECT j.state::text FROM daybook.jobs j WHERE j.id = job.id);
 END
 $_$;
 
--- Name: FUNCTION fail_job(job_id text, fence bigint, code text, error text, delay interval, final boolean, base double precision, factor double precision, most double precision); Type: COMMENT; Schema: daybook; Owner: -
+-- Name: FUNCTION fail_job(job_id text, fence bigint, code text, error text, delay interval, final boolean, base_seconds double precision, factor double precision, cap_seconds double precision); Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON FUNCTION daybook.fail_job(job_id text, fence bigint, code text, error text, delay interval, final boolean, base double precision, factor double precision, most double precision) IS 'Ends the attempt at a claimed job as failed: due again after delay (null: as retry_delay says of base, factor and most), a dead letter after the last attempt, with final, or by a final code; JOB_CANCELLED cancels it. Returns the job''s state; null: the claim is lost';
+COMMENT ON FUNCTION daybook.fail_job(job_id text, fence bigint, code text, error text, delay interval, final boolean, base_seconds double precision, factor double precision, cap_seconds double precision) IS 'Ends the attempt at a claimed job as failed: due again after delay (null: as retry_delay says of base_seconds, factor and cap_seconds), a dead letter after the last attempt, with final, or by a final code; JOB_CANCELLED cancels it. Returns the job''s state; null: the claim is lost';
 
 -- Name: find_callback(text); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -4636,7 +4637,7 @@ $$;
 
 -- Name: keep_step(text, bigint, text, jsonb, boolean, integer, integer, double precision, boolean); Type: FUNCTION; Schema: daybook; Owner: -
 
-CREATE FUNCTION daybook.keep_step(job_id text, fence bigint, name text, result jsonb, done boolean DEFAULT true, round integer DEFAULT 1, place integer DEFAULT 1, took double precision DEFAULT 0, again boolean DEFAULT false) RETURNS void
+CREATE FUNCTION daybook.keep_step(job_id text, fence bigint, name text, result jsonb, done boolean DEFAULT true, round integer DEFAULT 1, place integer DEFAULT 1, took_seconds double precision DEFAULT 0, again boolean DEFAULT false) RETURNS void
     LANGUAGE plpgsql
     AS $$
 DECLARE
@@ -4649,16 +4650,16 @@ BEGIN
     END IF;
     PERFORM daybook.check_step(job.id, keep_step.name, octet_length(value::text));
     IF NOT daybook.put_step(job.id, job.awaited, keep_step.name, keep_step.place, job.run_count, value, keep_step.done, keep_step.round,
-                            keep_step.took, keep_step.again) THEN
+                            keep_step.took_seconds, keep_step.again) THEN
         RAISE EXCEPTION 'round % of step % is kept already, or the one before it is not', keep_step.round, quote_literal(keep_step.name)
             USING ERRCODE = 'DB031', HINT = 'roll back, and read daybook.job_steps: it has what is kept';
     END IF;
 END
 $$;
 
--- Name: FUNCTION keep_step(job_id text, fence bigint, name text, result jsonb, done boolean, round integer, place integer, took double precision, again boolean); Type: COMMENT; Schema: daybook; Owner: -
+-- Name: FUNCTION keep_step(job_id text, fence bigint, name text, result jsonb, done boolean, round integer, place integer, took_seconds double precision, again boolean); Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON FUNCTION daybook.keep_step(job_id text, fence bigint, name text, result jsonb, done boolean, round integer, place integer, took double precision, again boolean) IS 'Keeps the result of a step of a claimed job (daybook.job_steps has what is kept), alone or in the transaction that writes its effects. round: from 1, of a loop, which goes on unless done. again: the answer of a call before may be lost. DB031, which undoes that, when the claim is lost or the round is there; DB010 with STEP_INVALID or STEP_NOT_STORED as its detail when it cannot be kept';
+COMMENT ON FUNCTION daybook.keep_step(job_id text, fence bigint, name text, result jsonb, done boolean, round integer, place integer, took_seconds double precision, again boolean) IS 'Keeps the result of a step of a claimed job (daybook.job_steps has what is kept), alone or in the transaction that writes its effects. round: from 1, of a loop, which goes on unless done. again: the answer of a call before may be lost. DB031, which undoes that, when the claim is lost or the round is there; DB010 with STEP_INVALID or STEP_NOT_STORED as its detail when it cannot be kept';
 
 -- Name: keep_sums_of_periods(); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -5638,16 +5639,16 @@ $_$;
 
 -- Name: open_items(text, date); Type: FUNCTION; Schema: daybook; Owner: -
 
-CREATE FUNCTION daybook.open_items(org_id text, until date DEFAULT NULL::date) RETURNS TABLE(document_id text, account_code text, currency text, role text, type text, direction text, number text, counterparty text, issue_date date, due_date date, amount numeric, open_amount numeric, group_id bigint)
+CREATE FUNCTION daybook.open_items(org_id text, on_day date DEFAULT NULL::date) RETURNS TABLE(document_id text, account_code text, currency text, role text, type text, direction text, number text, counterparty text, issue_date date, due_date date, amount numeric, open_amount numeric, group_id bigint)
     LANGUAGE sql STABLE ROWS 100000
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
-    SELECT * FROM daybook.items_until(open_items.org_id, open_items.until, NULL, false)
+    SELECT * FROM daybook.items_until(open_items.org_id, open_items.on_day, NULL, false)
 $$;
 
--- Name: FUNCTION open_items(org_id text, until date); Type: COMMENT; Schema: daybook; Owner: -
+-- Name: FUNCTION open_items(org_id text, on_day date); Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON FUNCTION daybook.open_items(org_id text, until date) IS 'What is open on a day (null: of all that is posted) of each document on accounts of receivables, payables and advances: debits less credits, in minor units';
+COMMENT ON FUNCTION daybook.open_items(org_id text, on_day date) IS 'What is open on a day (null: of all that is posted) of each document on accounts of receivables, payables and advances: debits less credits, in minor units';
 
 -- Name: open_twin(daybook.jobs); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -5927,7 +5928,7 @@ $$;
 
 -- Name: put_step(text, boolean, text, integer, integer, jsonb, boolean, integer, double precision, boolean); Type: FUNCTION; Schema: daybook; Owner: -
 
-CREATE FUNCTION daybook.put_step(job_id text, awaited boolean, name text, place integer, attempt integer, result jsonb, done boolean, round integer, took double precision, again boolean) RETURNS boolean
+CREATE FUNCTION daybook.put_step(job_id text, awaited boolean, name text, place integer, attempt integer, result jsonb, done boolean, round integer, took_seconds double precision, again boolean) RETURNS boolean
     LANGUAGE plpgsql
     AS $$
 BEGIN
@@ -5936,7 +5937,7 @@ BEGIN
     END IF;
     INSERT INTO daybook.job_steps AS s (job_id, name, position, attempt, result, done, times, started_at)
     VALUES (put_step.job_id, put_step.name, put_step.place, put_step.attempt, put_step.result, put_step.done, put_step.round,
-            clock_timestamp() - make_interval(secs => put_step.took))
+            clock_timestamp() - make_interval(secs => put_step.took_seconds))
         ON CONFLICT ON CONSTRAINT job_steps_pkey DO UPDATE
        SET position = excluded.position, attempt = excluded.attempt, result = excluded.result, done = excluded.done, times = excluded.times,
            kept_at = clock_timestamp()
@@ -6405,7 +6406,7 @@ COMMENT ON FUNCTION daybook.renew_async_operation(p_operation_id uuid, p_fence b
 
 -- Name: renew_jobs(text, text[]); Type: FUNCTION; Schema: daybook; Owner: -
 
-CREATE FUNCTION daybook.renew_jobs(worker text, jobs text[]) RETURNS TABLE(job_id text, fence bigint, cancel_requested boolean)
+CREATE FUNCTION daybook.renew_jobs(worker text, job_ids text[]) RETURNS TABLE(job_id text, fence bigint, cancel_requested boolean)
     LANGUAGE plpgsql
     AS $$
 #variable_conflict use_column
@@ -6417,16 +6418,16 @@ BEGIN
      WHERE w.id = turn AND w.stopped_at IS NULL AND w.last_seen < clock_timestamp() - interval '2 minutes';
     -- What is locked is being completed. state::text: the index of stale leases is not walked for a few ids.
     UPDATE daybook.jobs j SET last_attempted_at = clock_timestamp()
-     WHERE j.id = ANY (ARRAY(SELECT h.id FROM daybook.jobs h WHERE h.id = ANY (renew_jobs.jobs) AND h.turn_id = turn AND h.state::text = 'leased'
+     WHERE j.id = ANY (ARRAY(SELECT h.id FROM daybook.jobs h WHERE h.id = ANY (renew_jobs.job_ids) AND h.turn_id = turn AND h.state::text = 'leased'
                                 AND h.last_attempted_at < clock_timestamp() - interval '1.5 seconds'
                               ORDER BY h.org_id, h.id FOR NO KEY UPDATE SKIP LOCKED));
-    RETURN QUERY SELECT j.id, j.fence, j.cancel_requested FROM daybook.jobs j WHERE j.id = ANY (renew_jobs.jobs) AND j.turn_id = turn AND j.state::text = 'leased';
+    RETURN QUERY SELECT j.id, j.fence, j.cancel_requested FROM daybook.jobs j WHERE j.id = ANY (renew_jobs.job_ids) AND j.turn_id = turn AND j.state::text = 'leased';
 END
 $$;
 
--- Name: FUNCTION renew_jobs(worker text, jobs text[]); Type: COMMENT; Schema: daybook; Owner: -
+-- Name: FUNCTION renew_jobs(worker text, job_ids text[]); Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON FUNCTION daybook.renew_jobs(worker text, jobs text[]) IS 'Has the leases of the jobs that a worker works last for 10 seconds from now, and returns which of them it holds; cancel_requested: end the attempt, by fail_job. What it holds beside them, as after a claim whose answer was lost, ends as a dead worker''s does';
+COMMENT ON FUNCTION daybook.renew_jobs(worker text, job_ids text[]) IS 'Has the leases of the jobs that a worker works last for 10 seconds from now, and returns which of them it holds; cancel_requested: end the attempt, by fail_job. What it holds beside them, as after a claim whose answer was lost, ends as a dead worker''s does';
 
 -- Name: repost_accounting_job(text, text); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -6551,7 +6552,7 @@ COMMENT ON FUNCTION daybook.retry_async_operation(p_operation_id uuid) IS 'retry
 
 -- Name: retry_delay(text, integer, double precision, double precision, double precision); Type: FUNCTION; Schema: daybook; Owner: -
 
-CREATE FUNCTION daybook.retry_delay(job_id text, attempt integer, base double precision DEFAULT 30, factor double precision DEFAULT 2, most double precision DEFAULT 21600) RETURNS interval
+CREATE FUNCTION daybook.retry_delay(job_id text, attempt integer, base_seconds double precision DEFAULT 30, factor double precision DEFAULT 2, cap_seconds double precision DEFAULT 21600) RETURNS interval
     LANGUAGE plpgsql IMMUTABLE
     AS $$
 DECLARE
@@ -6560,7 +6561,7 @@ DECLARE
     -- attempt must end, whatever its policy, and its next one not begin at once.
     growth CONSTANT double precision := least(greatest(coalesce(factor, 2), 0.1), 1e9);
     steps  CONSTANT double precision := least(attempt - 1, floor(250 / log(greatest(growth, 10))));
-    plain  CONSTANT double precision := least(least(greatest(coalesce(base, 30), 0), 1e9) * growth ^ steps, greatest(coalesce(most, 21600), 0), 1e9);
+    plain  CONSTANT double precision := least(least(greatest(coalesce(base_seconds, 30), 0), 1e9) * growth ^ steps, greatest(coalesce(cap_seconds, 21600), 0), 1e9);
     hash   numeric := 14695981039346656037;
     low    integer;
 BEGIN
@@ -6572,9 +6573,9 @@ BEGIN
 END
 $$;
 
--- Name: FUNCTION retry_delay(job_id text, attempt integer, base double precision, factor double precision, most double precision); Type: COMMENT; Schema: daybook; Owner: -
+-- Name: FUNCTION retry_delay(job_id text, attempt integer, base_seconds double precision, factor double precision, cap_seconds double precision); Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON FUNCTION daybook.retry_delay(job_id text, attempt integer, base double precision, factor double precision, most double precision) IS 'The pause after a failed attempt, in seconds: base × factor^(attempt - 1), most at most, changed by up to 10 %, always the same for the same job and attempt';
+COMMENT ON FUNCTION daybook.retry_delay(job_id text, attempt integer, base_seconds double precision, factor double precision, cap_seconds double precision) IS 'The pause after a failed attempt: base_seconds × factor^(attempt - 1), cap_seconds at most, changed by up to 10 %, always the same for the same job and attempt';
 
 -- Name: retry_due(text, double precision); Type: FUNCTION; Schema: daybook; Owner: -
 
@@ -7157,7 +7158,7 @@ COMMENT ON FUNCTION daybook.stand_for_documents(org_ids text[], open_items text[
 
 -- Name: start_job_worker(text, text[], text, integer[], integer[], double precision[], text, integer); Type: FUNCTION; Schema: daybook; Owner: -
 
-CREATE FUNCTION daybook.start_job_worker(worker text, types text[], fleet text DEFAULT NULL::text, versions integer[] DEFAULT NULL::integer[], max_attempts integer[] DEFAULT NULL::integer[], timeouts double precision[] DEFAULT NULL::double precision[], owner text DEFAULT NULL::text, parallel integer DEFAULT 1) RETURNS void
+CREATE FUNCTION daybook.start_job_worker(worker text, types text[], fleet text DEFAULT NULL::text, versions integer[] DEFAULT NULL::integer[], max_attempts integer[] DEFAULT NULL::integer[], timeout_seconds double precision[] DEFAULT NULL::double precision[], owner text DEFAULT NULL::text, parallel integer DEFAULT 1) RETURNS void
     LANGUAGE plpgsql
     AS $_$
 #variable_conflict use_column
@@ -7171,8 +7172,8 @@ BEGIN
     IF coalesce(n, 0) = 0 OR EXISTS (SELECT FROM unnest(start_job_worker.types) t WHERE t IS NULL OR t !~ '^[A-Za-z][A-Za-z0-9_.:-]{0,63}$') THEN
         RAISE EXCEPTION 'types must be one or more types of jobs: a letter and then letters, digits, "_", ".", ":" or "-", 64 bytes at most' USING ERRCODE = 'DB010';
     END IF;
-    IF coalesce(cardinality(start_job_worker.versions), n) <> n OR coalesce(cardinality(start_job_worker.max_attempts), n) <> n OR coalesce(cardinality(start_job_worker.timeouts), n) <> n THEN
-        RAISE EXCEPTION 'versions, max_attempts and timeouts must have an element for each of types, or be null' USING ERRCODE = 'DB010';
+    IF coalesce(cardinality(start_job_worker.versions), n) <> n OR coalesce(cardinality(start_job_worker.max_attempts), n) <> n OR coalesce(cardinality(start_job_worker.timeout_seconds), n) <> n THEN
+        RAISE EXCEPTION 'versions, max_attempts and timeout_seconds must have an element for each of types, or be null' USING ERRCODE = 'DB010';
     END IF;
     IF cardinality(daybook.encrypted_types(start_job_worker.types)) > 0 THEN
         RAISE EXCEPTION 'the payloads of % are encrypted, which a worker by SQL cannot read', array_to_string(daybook.encrypted_types(start_job_worker.types), ', ')
@@ -7185,15 +7186,15 @@ BEGIN
     PERFORM daybook.note_job_types('jobs', start_job_worker.worker, start_job_worker.types, array_fill(''::text, ARRAY[n]),
                                    array_fill(coalesce(start_job_worker.owner, ''), ARRAY[n]),
                                    coalesce(start_job_worker.max_attempts, array_fill(0, ARRAY[n])),
-                                   coalesce(start_job_worker.timeouts, array_fill(0::double precision, ARRAY[n])),
+                                   coalesce(start_job_worker.timeout_seconds, array_fill(0::double precision, ARRAY[n])),
                                    array_fill(start_job_worker.parallel, ARRAY[n]), array_fill(false, ARRAY[n]));
     PERFORM daybook.return_missing_jobs(start_job_worker.types, here);
 END
 $_$;
 
--- Name: FUNCTION start_job_worker(worker text, types text[], fleet text, versions integer[], max_attempts integer[], timeouts double precision[], owner text, parallel integer); Type: COMMENT; Schema: daybook; Owner: -
+-- Name: FUNCTION start_job_worker(worker text, types text[], fleet text, versions integer[], max_attempts integer[], timeout_seconds double precision[], owner text, parallel integer); Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON FUNCTION daybook.start_job_worker(worker text, types text[], fleet text, versions integer[], max_attempts integer[], timeouts double precision[], owner text, parallel integer) IS 'Puts a worker that claims jobs by SQL on record, with the types that it has handlers for. Call it when the worker starts';
+COMMENT ON FUNCTION daybook.start_job_worker(worker text, types text[], fleet text, versions integer[], max_attempts integer[], timeout_seconds double precision[], owner text, parallel integer) IS 'Puts a worker that claims jobs by SQL on record, with the types that it has handlers for. Call it when the worker starts';
 
 -- Name: stated_amount(jsonb); Type: FUNCTION; Schema: daybook; Owner: -
 

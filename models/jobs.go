@@ -116,9 +116,9 @@ type Job struct {
 	// jobs out, such as a schedule's, or of DebounceKey.
 	UniqueHash []byte   `gorm:"column:unique_hash" json:"-"`
 	Priority   Priority `gorm:"column:priority" json:"priority"`
-	// Fleet is the number of the fleet that works it (daybook.fleets), 0 that of the one without a
+	// FleetID is the number of the fleet that works it (daybook.fleets), 0 that of the one without a
 	// name.
-	Fleet int16 `gorm:"column:fleet" json:"-"`
+	FleetID int16 `gorm:"column:fleet" json:"-"`
 	// State: JobFailed is the dead letter.
 	State JobState `gorm:"column:state" json:"state"`
 	// ReadyAt is when the job is due next; FirstReadyAt when the present request was first due.

@@ -10,4 +10,4 @@ var waits = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
 func (j *Job) Waits() bool { return j.State == JobPending && j.ReadyAt.Equal(waits) }
 
 // InLine reports whether the job's time has come, and it waits for the limit of its key.
-func (j *Job) InLine() bool { return j.State == JobPending && j.Fleet == -2 }
+func (j *Job) InLine() bool { return j.State == JobPending && j.FleetID == -2 }

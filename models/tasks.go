@@ -49,8 +49,8 @@ const (
 	TaskReady TaskState = "ready"
 	// TaskLeased: a worker has it, and its lease has not expired.
 	TaskLeased TaskState = "leased"
-	// TaskDone: it is completed, whether it succeeded or failed.
-	TaskDone TaskState = "completed"
+	// TaskCompleted: it is completed, whether it succeeded or failed.
+	TaskCompleted TaskState = "completed"
 	// TaskUnreachable: it is not completed, and no dequeue will find it; `daybook audit` lists such
 	// tasks.
 	TaskUnreachable TaskState = "unreachable"
@@ -66,5 +66,5 @@ const (
 
 // TaskSearches are the states by which tasks can be searched.
 func TaskSearches() []TaskState {
-	return []TaskState{TaskWaiting, TaskReady, TaskLeased, TaskStuck, TaskFailed, TaskDone}
+	return []TaskState{TaskWaiting, TaskReady, TaskLeased, TaskStuck, TaskFailed, TaskCompleted}
 }

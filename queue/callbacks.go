@@ -14,9 +14,9 @@ import (
 
 // Errors of CompleteCallback; compare with errors.Is.
 var (
-	// ErrCallbackUnknown: no job has asked for a callback with that token, or the job was purged. Its
-	// error code is CALLBACK_UNKNOWN.
-	ErrCallbackUnknown = store.ErrCallbackUnknown
+	// ErrCallbackNotFound: no job has asked for a callback with that token, or the job was purged. Its
+	// error code is CALLBACK_NOT_FOUND.
+	ErrCallbackNotFound = store.ErrCallbackNotFound
 	// ErrCallbackExpired: the callback came after its deadline, or its job has ended. Its error code
 	// is CALLBACK_EXPIRED.
 	ErrCallbackExpired = store.ErrCallbackExpired
@@ -60,7 +60,7 @@ func EnqueueJobWithCallback(ctx context.Context, q Querier, orgID string, p Payl
 	o JobOptions,
 ) (EnqueuedJobWithCallback, error) {
 	if c.Name == "" || len(c.Name) > 64 || c.Within <= 0 || c.Within > maxCallback || !o.RunAt.IsZero() || o.Unique ||
-		o.Sequence != "" || len(o.After) > 0 || o.MinVersion != 0 || o.Debounce != (Debounce{}) {
+		o.Sequence != "" || len(o.After) > 0 || o.Debounce != (Debounce{}) {
 		return EnqueuedJobWithCallback{}, ErrInvalidCallback
 	}
 	row, err := encryptedRow(ctx, NewJob{OrgID: orgID, Payload: p, Options: o})
@@ -84,7 +84,7 @@ func EnqueueJobWithCallback(ctx context.Context, q Querier, orgID string, p Payl
 // already. The job is due at once, also when its handler is still running. The same data may come
 // again (Unchanged).
 //
-// Errors: ErrCallbackUnknown, ErrCallbackExpired, ErrCallbackUsed, ErrPayloadInvalid,
+// Errors: ErrCallbackNotFound, ErrCallbackExpired, ErrCallbackUsed, ErrPayloadInvalid,
 // ErrPayloadTooLarge, ErrInvalidText, ErrNoQuerier, ErrNoTransaction.
 func CompleteCallback(ctx context.Context, q Querier, token string, data any) (Response, error) {
 	if text, ok := data.([]byte); ok {

@@ -109,8 +109,9 @@ type JobOptions struct {
 	// that do not name them: those of job types that come with Daybook, and a RawPayload.
 	Encrypt []string
 	// Debounce has the job wait for further requests with a key, which change its payload and its
-	// time. It is not combined with IdempotencyKey, RunAt, Unique, Sequence and After. Queue,
-	// MaxAttempts and Links are those of the request that made the job, and Priority is the highest.
+	// time. It is not combined with IdempotencyKey, RunAt, Unique, Sequence, After and MinVersion.
+	// Queue, MaxAttempts and Links are those of the request that made the job, and Priority is the
+	// highest.
 	Debounce Debounce
 }
 
@@ -138,11 +139,11 @@ type NewJob struct {
 // Errors: ErrKeyReused, ErrPayloadTooLarge, ErrPayloadInvalid, ErrNoEncryption, ErrNoSuchMember,
 // ErrEncryptedUnique, those of Options.Encryption, ErrInvalidJobType, ErrKeyTooLong,
 // ErrInvalidMaxAttempts, ErrInvalidMinVersion, ErrInvalidLink, ErrInvalidPriority, ErrInvalidQueue,
-// ErrQueueUnknown, ErrSequenceTooLong, ErrLimitKeyTooLong, ErrInvalidAfter, ErrInvalidDebounce,
+// ErrQueueNotFound, ErrSequenceTooLong, ErrLimitKeyTooLong, ErrInvalidAfter, ErrInvalidDebounce,
 // ErrJobNotFound (one of After), ErrEmptyID and ErrIDTooLong
 // (of the organization), ErrInvalidText, ErrInvalidTime, ErrNoQuerier, ErrNoTransaction (a GORM
 // handle outside of a transaction). Each is found before anything is written but for ErrKeyReused,
-// ErrQueueUnknown and ErrJobNotFound, after which a transaction of PostgreSQL can only be rolled
+// ErrQueueNotFound and ErrJobNotFound, after which a transaction of PostgreSQL can only be rolled
 // back.
 func EnqueueJob(ctx context.Context, q Querier, orgID string, p Payload, o JobOptions) (EnqueuedJob, error) {
 	row, err := encryptedRow(ctx, NewJob{OrgID: orgID, Payload: p, Options: o})
@@ -229,7 +230,7 @@ type RetryOptions struct {
 // payload is open, nor the job of a schedule while another one of it is (Unchanged).
 // Response.Reason says which.
 //
-// Errors: ErrJobNotFound, ErrJobCompleted, ErrQueueUnknown (the job's named queue was deleted),
+// Errors: ErrJobNotFound, ErrJobCompleted, ErrQueueNotFound (the job's named queue was deleted),
 // ErrInvalidRetryMode, ErrNegativeDelay, ErrInvalidText.
 func RetryJob(ctx context.Context, q Querier, jobID string, o RetryOptions) (Response, error) {
 	mode := cmp.Or(o.Mode, RetryNow)

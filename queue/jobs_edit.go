@@ -41,7 +41,7 @@ type EditOptions struct {
 // Errors: ErrJobNotFound, ErrJobCompleted, ErrJobRunning, ErrJobChanged, ErrJobDuplicate (another
 // job that is open has the payload of this unique one, which waits or is to be tried again),
 // ErrPayloadTooLarge, ErrPayloadInvalid, ErrNoEncryption, ErrNoSuchMember, those of Encryption,
-// ErrInvalidJobType, ErrInvalidRetryMode, ErrInvalidText, ErrQueueUnknown (with Retry: the job's
+// ErrInvalidJobType, ErrInvalidRetryMode, ErrInvalidText, ErrQueueNotFound (with Retry: the job's
 // named queue was deleted), and an ErrInvalid request if the job has another type, or was edited a
 // hundred times. After those that are found in the database a
 // transaction of PostgreSQL can only be rolled back.

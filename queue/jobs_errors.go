@@ -43,9 +43,9 @@ var (
 	// a letter, or is longer than models.MaxQueueNameBytes.
 	ErrInvalidQueue = failure.New(failure.Invalid,
 		"a queue's name must be a letter and then letters, digits, '_', '.', ':' or '-', 64 bytes at most")
-	// ErrQueueUnknown: there is no named queue of that name: make it with SetQueue. ErrQueueNotEmpty:
+	// ErrQueueNotFound: there is no named queue of that name: make it with SetQueue. ErrQueueNotEmpty:
 	// a queue that is to be deleted has open jobs.
-	ErrQueueUnknown  = store.ErrQueueUnknown
+	ErrQueueNotFound = store.ErrQueueNotFound
 	ErrQueueNotEmpty = store.ErrQueueNotEmpty
 	// ErrSequenceTooLong: the key of a sequence is longer than models.MaxSequenceBytes.
 	ErrSequenceTooLong = failure.New(failure.Invalid, "the key of a sequence must not be longer than 255 bytes")

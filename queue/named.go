@@ -123,7 +123,7 @@ func (u NamedQueue) check() error {
 // PauseQueue has nothing of a named queue begin after the commit of q; what has begun is finished.
 // It says whether the queue was not paused before.
 //
-// Errors: ErrQueueUnknown, ErrInvalidText, ErrNoQuerier, ErrNoTransaction.
+// Errors: ErrQueueNotFound, ErrInvalidText, ErrNoQuerier, ErrNoTransaction.
 func PauseQueue(ctx context.Context, q Querier, name string) (bool, error) {
 	return pauseQueue(ctx, q, name, true)
 }
@@ -131,7 +131,7 @@ func PauseQueue(ctx context.Context, q Querier, name string) (bool, error) {
 // ResumeQueue ends the pause of a named queue, and says whether it was paused. Its workers are told
 // when q commits.
 //
-// Errors: ErrQueueUnknown, ErrInvalidText, ErrNoQuerier, ErrNoTransaction.
+// Errors: ErrQueueNotFound, ErrInvalidText, ErrNoQuerier, ErrNoTransaction.
 func ResumeQueue(ctx context.Context, q Querier, name string) (bool, error) {
 	return pauseQueue(ctx, q, name, false)
 }
@@ -145,7 +145,7 @@ func pauseQueue(ctx context.Context, q Querier, name string, paused bool) (bool,
 
 // DeleteQueue deletes a named queue that has no open jobs.
 //
-// Errors: ErrQueueUnknown, ErrQueueNotEmpty, ErrInvalidText, ErrNoQuerier, ErrNoTransaction.
+// Errors: ErrQueueNotFound, ErrQueueNotEmpty, ErrInvalidText, ErrNoQuerier, ErrNoTransaction.
 func DeleteQueue(ctx context.Context, q Querier, name string) error {
 	if err := cmp.Or(check(q), checkText("queue's name", name)); err != nil {
 		return err

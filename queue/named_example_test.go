@@ -25,7 +25,7 @@ func ExampleSetQueue() {
 	job, err := queue.EnqueueJob(ctx, pool, "acme", Receipt{OrderID: "order-7"}, queue.JobOptions{Queue: "bank"})
 	fmt.Println(job.Result, err)
 	_, err = queue.EnqueueJob(ctx, pool, "acme", Receipt{OrderID: "order-8"}, queue.JobOptions{Queue: "bnak"})
-	fmt.Println(errors.Is(err, queue.ErrQueueUnknown))
+	fmt.Println(errors.Is(err, queue.ErrQueueNotFound))
 	// Output:
 	// <nil>
 	// enqueued <nil>

@@ -72,8 +72,8 @@ type Response struct {
 	Reason string
 }
 
-// MaxMany is how many jobs EnqueueAccountingJobs and EnqueueJobs write in one statement; more are
-// split, in the same transaction if q is one.
+// MaxMany is how many jobs or tasks EnqueueAccountingJobs, EnqueueJobs and EnqueueTasks write in one
+// statement; more are split, in the same transaction if q is one.
 const MaxMany = 50_000
 
 func checkIDs(org, document string) error {

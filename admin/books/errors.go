@@ -32,7 +32,7 @@ var (
 	// ErrGroupNotFound: the organization has no such group of documents that belong together.
 	ErrGroupNotFound = failure.New(failure.GroupNotFound, "no such group of documents")
 	// ErrJournal: a journal cannot be posted, or its id is another document's.
-	ErrJournal = failure.New(failure.InvalidDocument, "the journal cannot be posted")
+	ErrJournal = failure.New(failure.DocumentRefused, "the journal cannot be posted")
 	// ErrJournalNotFound: the organization has no journal of that id.
 	ErrJournalNotFound = failure.New(failure.DocumentNotFound, "no such journal")
 	// ErrNoDB: a function was given nothing to work on.

@@ -132,6 +132,23 @@ func TestRates(t *testing.T) {
 	assert.Equal(t, models.CurrencyRate{
 		Currency: "USD", ValidOn: models.NewDate(2026, 3, 10), Rate: "0.88", Source: "ECB", Actor: "an operator",
 	}, list[0])
+	_, err = books.PutRates(t.Context(), b.Pool, org, []models.CurrencyRate{
+		{Currency: "CHF", ValidOn: models.NewDate(2026, 3, 10), Rate: "1.05"}, {Currency: "GBP", ValidOn: models.NewDate(2026, 3, 10), Rate: "1.15"},
+	})
+	require.NoError(t, err)
+	whole, err := books.Rates(t.Context(), b.Pool, org, books.RatesOptions{})
+	require.NoError(t, err)
+	var paged []models.CurrencyRate
+	for o := (books.RatesOptions{Limit: 1}); ; o.After = &paged[len(paged)-1] {
+		one, err := books.Rates(t.Context(), b.Pool, org, o)
+		require.NoError(t, err)
+		if len(one) == 0 {
+			break
+		}
+		paged = append(paged, one...)
+	}
+	assert.Equal(t, whole, paged)
+	require.Greater(t, len(paged), 3)
 	for _, file := range []string{
 		"", "currency,rate\nUSD,1\n", "currency,valid_on,rate,rate\n", "currency,valid_on,rate\nUSD,2026-03-01,0\n",
 		"currency,valid_on,rate\nUSD,2026-03-01,-1\n", "currency,valid_on,rate\nUSD,soon,1\n", "currency,valid_on,rate\nUSD,2026-03-01\n",

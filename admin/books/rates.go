@@ -29,11 +29,13 @@ const maxSourceBytes = 255
 type RatesOptions struct {
 	// Currency is that of the rates; empty: all.
 	Currency string
+	// After is the last rate of the page before; nil: from the first on.
+	After *models.CurrencyRate
 	// Limit is how many are listed at most; default 100.
 	Limit int
 }
 
-// Rates lists an organization's rates, the latest day first. Errors: ErrOrganizationNotFound.
+// Rates lists an organization's rates, the latest day first, and those of a day by currency. Errors: ErrOrganizationNotFound.
 func Rates(ctx context.Context, db DB, org string, o RatesOptions) ([]models.CurrencyRate, error) {
 	if err := readable(ctx, db, org); err != nil {
 		return nil, err
@@ -42,7 +44,11 @@ func Rates(ctx context.Context, db DB, org string, o RatesOptions) ([]models.Cur
 	if limit <= 0 {
 		limit = store.DefaultLimit
 	}
-	return ledgerdb.Rates(ctx, db, org, o.Currency, limit)
+	var after ledgerdb.RatePlace
+	if o.After != nil {
+		after = ledgerdb.PlaceOfRate(o.After)
+	}
+	return ledgerdb.Rates(ctx, db, org, o.Currency, after, limit)
 }
 
 // PutRates sets rates of currencies, each from a day on until the next rate, and returns how many
@@ -187,7 +193,7 @@ func SetOwnCurrency(ctx context.Context, db DB, org, currency string) (Change, e
 			return err
 		}
 		if changed {
-			rates, err := ledgerdb.Rates(ctx, tx, org, "", 1)
+			rates, err := ledgerdb.Rates(ctx, tx, org, "", ledgerdb.RatePlace{}, 1)
 			if err != nil {
 				return err
 			}

@@ -14,7 +14,7 @@ type TaskFilter struct {
 	// State is one of models.TaskSearches.
 	State models.TaskState
 	Type  string
-	// Since and Until bound when the task was completed if State is models.TaskDone, when its last
+	// Since and Until bound when the task was completed if State is models.TaskCompleted, when its last
 	// error was noted if it is models.TaskFailed, and when it was enqueued otherwise: from Since on,
 	// before Until.
 	Since, Until time.Time

@@ -92,7 +92,7 @@ type Schedule struct {
 	// Note is for people who look at it.
 	Note string
 	// Queue is the named queue of the jobs; empty: none. It must exist when the schedule fires; else
-	// the firing fails (QUEUE_UNKNOWN).
+	// the firing fails (QUEUE_NOT_FOUND).
 	Queue string
 	// Fleet is the fleet whose workers execute the firings; empty: the one without a name. A fleet
 	// with a name works the jobs of its named queues alone, so that Queue is required with it. The

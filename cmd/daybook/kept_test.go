@@ -36,7 +36,7 @@ var keepSurface = flag.Bool("keep", false, "write what others rely on into testd
 func TestWhatOthersRelyOn(t *testing.T) {
 	t.Parallel()
 	now := map[string]bool{}
-	for _, lines := range [][]string{exported(t), commands(), operations(t), classes(), exposed(), columnsAndFunctions(t), rights(t, givenRoles(t))} {
+	for _, lines := range [][]string{exported(t), commands(), settings(t), operations(t), classes(), exposed(), columnsAndFunctions(t), rights(t, givenRoles(t))} {
 		require.NotEmpty(t, lines)
 		for _, line := range lines {
 			now[line] = true

@@ -25,7 +25,6 @@ var wholeLists = map[string]string{
 	"audit":          "the limit is of the examples of each check",
 	"erasures list":  "a row a request to erase",
 	"periods list":   "a row a month of the books",
-	"rates list":     "the latest are first, and --currency has the rest",
 	"rules list":     "a row a version that was applied",
 	"schedules list": "Temporal has them, and pages them itself",
 	"tasks show":     "the limit is of the facts of each kind; tasks history pages them",

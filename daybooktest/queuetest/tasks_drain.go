@@ -76,7 +76,7 @@ func (d DrainedTasks) RequireSucceeded(tb testing.TB) {
 	tb.Helper()
 	var others []string
 	for _, t := range d.Tasks {
-		if t.State != models.TaskDone || len(t.Errors) > 0 {
+		if t.State != models.TaskCompleted || len(t.Errors) > 0 {
 			message := "no error"
 			if len(t.Errors) > 0 {
 				message = shorten(t.Errors[len(t.Errors)-1])

@@ -48,7 +48,7 @@ SELECT queues.enqueue('db_function', '{"db_function": "shop.remind"}')`)
 	assert.Equal(t, []int{1}, *called)
 	require.Len(t, drained.Tasks, 2)
 	assert.Equal(t, "db_function", drained.Tasks[0].Type)
-	assert.Equal(t, models.TaskDone, drained.Tasks[1].State)
+	assert.Equal(t, models.TaskCompleted, drained.Tasks[1].State)
 	queuetest.RequireTaskEnqueued(t, b.Pool,
 		func(k queuetest.Task[queue.RawTask]) bool { return k.State == models.TaskReady })
 

@@ -39,7 +39,7 @@ func TestRequireTaskEnqueued(t *testing.T) {
 	task := queuetest.RequireTaskEnqueued(t, b.Pool, func(k queuetest.Task[call]) bool { return k.Payload.Number == 1 })
 	assert.Equal(t, queuetest.Task[call]{
 		ID: first, Type: "call", Payload: call{1}, EnqueuedAt: task.EnqueuedAt, ScheduledAt: task.EnqueuedAt,
-		State: models.TaskDone, Leases: 1, Errors: []string{"busy"},
+		State: models.TaskCompleted, Leases: 1, Errors: []string{"busy"},
 	}, task)
 	all := queuetest.EnqueuedTasks[call](t, b.Pool)
 	require.Len(t, all, 2)

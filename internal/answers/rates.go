@@ -18,11 +18,12 @@ type CurrencyRate struct {
 type RateList struct {
 	OwnCurrency string         `json:"ownCurrency,omitempty" doc:"The organization's own; absent: it has none"`
 	Rates       []CurrencyRate `json:"rates"`
+	NextCursor  string         `json:"nextCursor,omitempty" doc:"For the next page; absent: this is the last one"`
 }
 
 // RateListOf makes the answer of rates.
-func RateListOf(own string, list []models.CurrencyRate) RateList {
-	return RateList{OwnCurrency: own, Rates: List(list, func(r *models.CurrencyRate) CurrencyRate {
+func RateListOf(own string, list []models.CurrencyRate, next string) RateList {
+	return RateList{OwnCurrency: own, NextCursor: next, Rates: List(list, func(r *models.CurrencyRate) CurrencyRate {
 		return CurrencyRate{r.Currency, r.ValidOn.String(), r.Rate, r.Source, r.Actor}
 	})}
 }

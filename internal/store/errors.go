@@ -56,12 +56,12 @@ var (
 	ErrPayloadInvalid = models.ErrPayloadInvalid
 	// ErrKeyReused: the idempotency key was used before with another type or payload.
 	ErrKeyReused = failure.New(failure.KeyReused, "the idempotency key was used for other input")
-	// ErrQueueUnknown: there is no named queue of that name. ErrQueueNotEmpty: a named queue that is
+	// ErrQueueNotFound: there is no named queue of that name. ErrQueueNotEmpty: a named queue that is
 	// to be deleted has open jobs.
-	ErrQueueUnknown  = failure.New(failure.QueueUnknown, "no such named queue")
+	ErrQueueNotFound = failure.New(failure.QueueNotFound, "no such named queue")
 	ErrQueueNotEmpty = failure.New(failure.QueueNotEmpty, "the named queue has open jobs")
-	// ErrCallbackUnknown: no job has asked for a callback with that token, or the job was purged.
-	ErrCallbackUnknown = failure.New(failure.CallbackUnknown, "there is no such callback")
+	// ErrCallbackNotFound: no job has asked for a callback with that token, or the job was purged.
+	ErrCallbackNotFound = failure.New(failure.CallbackNotFound, "there is no such callback")
 	// ErrCallbackExpired: the callback came after its deadline, or its job has ended.
 	ErrCallbackExpired = failure.New(failure.CallbackExpired, "nothing waits for the callback any more")
 	// ErrCallbackUsed: the callback came before, with other data.
@@ -113,9 +113,9 @@ var sentinels = map[string]error{
 	"DB020": ErrPayloadTooLarge,
 	"DB021": ErrPayloadInvalid,
 	"DB022": ErrKeyReused,
-	"DB023": ErrQueueUnknown,
+	"DB023": ErrQueueNotFound,
 	"DB025": ErrQueueNotEmpty,
-	"DB026": ErrCallbackUnknown,
+	"DB026": ErrCallbackNotFound,
 	"DB027": ErrCallbackExpired,
 	"DB028": ErrCallbackUsed,
 	"DB040": ErrJobRunning,

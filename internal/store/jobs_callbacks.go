@@ -93,7 +93,8 @@ func EnqueueJobWithCallback(ctx context.Context, q Querier, j NewJob, name strin
 	const stmt = `
 SELECT job_id, duplicate, result, coalesce(token, '')
   FROM daybook.enqueue_job_with_callback(@org, @type, @payload::text::jsonb, @name, make_interval(secs => @within), NULLIF(@key::text, ''),
-                                         NULLIF(@priority::integer, 0), NULLIF(@max_attempts::integer, 0), @links::text::jsonb, NULLIF(@queue::text, ''))`
+                                         NULLIF(@priority::integer, 0), NULLIF(@max_attempts::integer, 0), @links::text::jsonb, NULLIF(@queue::text, ''),
+                                         NULLIF(@min_version::integer, 0), NULLIF(@limit_key::text, ''))`
 	a := j.args()
 	a["name"], a["within"] = name, within.Seconds()
 	err = requestRow(ctx, q, stmt, a).Scan(&r.JobID, &r.Duplicate, &r.Result, &token)

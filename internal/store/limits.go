@@ -51,7 +51,7 @@ func (l *KeyLimit) none() bool { return l.Parallel == 0 && l.Rate == 0 }
 
 // SetKeyLimit sets the limit of a type or a queue, or, when it bounds nothing, removes it. Of a
 // declared one it leaves that of a person. It reports whether something changed. It returns ErrInvalid
-// for a limit that cannot be, and ErrQueueUnknown.
+// for a limit that cannot be, and ErrQueueNotFound.
 func SetKeyLimit(ctx context.Context, q Querier, l KeyLimit) (changed bool, err error) {
 	const stmt = `
 SELECT daybook.set_job_limit(nullif(@type, ''), @by, nullif(@parallel::integer, 0), nullif(@rate::integer, 0),
@@ -106,7 +106,7 @@ type LimitedKey struct {
 }
 
 // KeyLimitOf returns the limit of a type or a queue; the zero limit: it has none. It returns
-// ErrQueueUnknown.
+// ErrQueueNotFound.
 func KeyLimitOf(ctx context.Context, q Querier, of LimitScope) (KeyLimit, error) {
 	limits, err := KeyLimits(ctx, q)
 	if err != nil {
@@ -120,7 +120,7 @@ func KeyLimitOf(ctx context.Context, q Querier, of LimitScope) (KeyLimit, error)
 	return KeyLimit{LimitScope: of}, checkQueue(ctx, q, of.Queue)
 }
 
-// checkQueue returns ErrQueueUnknown where there is no such queue; an empty name is none that is asked
+// checkQueue returns ErrQueueNotFound where there is no such queue; an empty name is none that is asked
 // for.
 func checkQueue(ctx context.Context, q Querier, name string) error {
 	if name == "" {
@@ -131,7 +131,7 @@ func checkQueue(ctx context.Context, q Querier, name string) error {
 }
 
 // LimitedKeys returns the keys of a type or a queue for which the most jobs wait, up to limit of them.
-// It returns ErrQueueUnknown.
+// It returns ErrQueueNotFound.
 func LimitedKeys(ctx context.Context, q Querier, of LimitScope, limit int) ([]LimitedKey, error) {
 	const stmt = `
 SELECT j.org_id, j.limit_key, count(*) FILTER (WHERE j.fleet >= 0), count(*) FILTER (WHERE j.fleet = -2),

@@ -59,20 +59,20 @@ SELECT (daybook.set_queue(@name, nullif(@fleet, ''), nullif(@parallel::integer, 
 }
 
 // PauseQueue pauses a named queue, or resumes it, and says whether that changed something. It
-// returns ErrQueueUnknown where there is none of that name.
+// returns ErrQueueNotFound where there is none of that name.
 func PauseQueue(ctx context.Context, q Querier, name string, paused bool) (changed bool, err error) {
 	changed, err = value[bool](ctx, q, "pause the queue "+name, `SELECT daybook.pause_queue($1, $2)`, name, paused)
 	return changed, ofNoQueue(name, err)
 }
 
 // ReleaseQueue gives a named queue that a person has set back to the programs, and says whether a
-// person had set it. It returns ErrQueueUnknown where there is none of that name.
+// person had set it. It returns ErrQueueNotFound where there is none of that name.
 func ReleaseQueue(ctx context.Context, q Querier, name string) (changed bool, err error) {
 	changed, err = value[bool](ctx, q, "release the queue "+name, `SELECT daybook.release_queue($1)`, name)
 	return changed, ofNoQueue(name, err)
 }
 
-// DeleteQueue deletes a named queue. It returns ErrQueueUnknown, or ErrQueueNotEmpty where it has
+// DeleteQueue deletes a named queue. It returns ErrQueueNotFound, or ErrQueueNotEmpty where it has
 // open jobs.
 func DeleteQueue(ctx context.Context, q Querier, name string) error {
 	_, err := value[bool](ctx, q, "delete the queue "+name, `SELECT daybook.delete_queue($1) IS NULL`, name)
@@ -104,7 +104,7 @@ type QueuesPage struct {
 	Limit int
 }
 
-// NamedQueues returns named queues in the order of their names. It returns ErrQueueUnknown where
+// NamedQueues returns named queues in the order of their names. It returns ErrQueueNotFound where
 // the page names one that there is not. A queue costs what it has of open jobs and dead letters:
 // the index of queues is read, and nothing else of the jobs.
 func NamedQueues(ctx context.Context, q Querier, p QueuesPage) ([]NamedQueue, error) {
@@ -134,7 +134,7 @@ SELECT u.name, u.fleet_name, coalesce(u.max_parallel, 0), coalesce(u.per_process
 	return queues, Wrap("list the named queues", err)
 }
 
-// QueueOf returns the named queue of that name, or ErrQueueUnknown.
+// QueueOf returns the named queue of that name, or ErrQueueNotFound.
 func QueueOf(ctx context.Context, q Querier, name string) (NamedQueue, error) {
 	// Not even a name that is empty lists all.
 	if name == "" {
@@ -162,7 +162,7 @@ SELECT u.name, f.name FROM daybook.queues u JOIN daybook.fleets f ON f.id = u.fl
 // ofNoQueue says of a queue that is not there what helps a caller who does not enqueue: the
 // database advises to make it.
 func ofNoQueue(name string, err error) error {
-	if errors.Is(err, ErrQueueUnknown) {
+	if errors.Is(err, ErrQueueNotFound) {
 		return noQueue(name)
 	}
 	return err
@@ -170,10 +170,10 @@ func ofNoQueue(name string, err error) error {
 
 func noQueue(name string) error {
 	if name == "default" {
-		return Refuse(ErrQueueUnknown, "'default' is where jobs are that are in no named queue",
+		return Refuse(ErrQueueNotFound, "'default' is where jobs are that are in no named queue",
 			"it has no settings: pause an organization or the workflow instead")
 	}
-	return Refuse(ErrQueueUnknown, "there is no queue '"+name+"'", "`daybook queues list` shows which there are")
+	return Refuse(ErrQueueNotFound, "there is no queue '"+name+"'", "`daybook queues list` shows which there are")
 }
 
 // LockQueue holds a named queue for the rest of the transaction, so that what is read of its

@@ -24,7 +24,7 @@ func TestRetryOfADeletedQueuesJob(t *testing.T) {
 			`SELECT daybook.retry_job((SELECT min(id) FROM daybook.jobs WHERE queue = 'bank'))`)
 		return store.Wrap("retry", err)
 	}
-	require.ErrorIs(t, retry(), store.ErrQueueUnknown)
+	require.ErrorIs(t, retry(), store.ErrQueueNotFound)
 	var changed, open int
 	many := `SELECT daybook.retry_jobs(ARRAY(SELECT id FROM daybook.jobs), '{cancelled}')`
 	require.NoError(t, b.Pool.QueryRow(t.Context(), many).Scan(&changed))

@@ -107,7 +107,7 @@ func TestPausedQueue(t *testing.T) {
 		return leaseAll(t, s, b.turn("run/0/2"), newQueues(), 10)["slow"] == 3
 	}, 10*time.Second, 20*time.Millisecond, "it is found when it is resumed")
 	_, err = store.PauseQueue(t.Context(), b.Pool, "none", true)
-	assert.ErrorIs(t, err, store.ErrQueueUnknown)
+	assert.ErrorIs(t, err, store.ErrQueueNotFound)
 }
 
 // TestPauseMeetsThePick: a queue that is paused after a scan has found its jobs gives nothing to
@@ -367,7 +367,7 @@ func TestNamedQueues(t *testing.T) {
 	require.ErrorIs(t, store.DeleteQueue(t.Context(), b.Pool, "a"), store.ErrQueueNotEmpty)
 	b.exec(`DELETE FROM daybook.jobs`)
 	require.NoError(t, store.DeleteQueue(t.Context(), b.Pool, "a"))
-	require.ErrorIs(t, store.DeleteQueue(context.Background(), b.Pool, "a"), store.ErrQueueUnknown)
+	require.ErrorIs(t, store.DeleteQueue(context.Background(), b.Pool, "a"), store.ErrQueueNotFound)
 	for _, wrong := range []store.NamedQueue{
 		{Name: "default"},
 		{Name: "a/b"},

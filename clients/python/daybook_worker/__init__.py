@@ -99,7 +99,7 @@ class _Handler:
     timeout: float
     base: float
     factor: float
-    most: float
+    cap: float
     version: int
 
 
@@ -287,7 +287,7 @@ class Worker:
             code = "JOB_CANCELLED" if isinstance(e, Cancel) else code
             query = "SELECT daybook.fail_job(%s, %s, %s, %s, make_interval(secs => %s), %s, %s, %s, %s) AS state"
             args = (job.job_id, job.fence, code, text, e.seconds if isinstance(e, RetryAfter) else None,
-                    isinstance(e, Final), h.base, h.factor, h.most)
+                    isinstance(e, Final), h.base, h.factor, h.cap)
         try:
             state = self._db.enduring(lambda: self._db.call(query, *args), lambda: job._held)[0]["state"]
         except Exception:

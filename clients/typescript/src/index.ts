@@ -39,13 +39,13 @@ export function createDaybook({ token, ...options }: DaybookOptions): Client<pat
   return client;
 }
 
-/** Waits until a job has ended, and returns it. `timeout` is in milliseconds. */
-export async function waitForJob(client: Client<paths>, id: string, timeout = 30_000): Promise<Job> {
-  const until = performance.now() + timeout;
+/** Waits until a job has ended, and returns it. `timeout` is in seconds. */
+export async function waitForJob(client: Client<paths>, id: string, timeout = 30): Promise<Job> {
+  const until = performance.now() + timeout * 1000;
   for (let pause = 50; ; pause = Math.min(2 * pause, 2000)) {
     const { data } = await client.GET("/api/jobs/{id}", { params: { path: { id } } });
     if (data && ["completed", "failed", "cancelled"].includes(data.state)) return data;
-    if (performance.now() + pause > until) throw new Error(`job ${id} has not ended within ${timeout} ms`);
+    if (performance.now() + pause > until) throw new Error(`job ${id} has not ended within ${timeout} s`);
     await sleep(pause);
   }
 }

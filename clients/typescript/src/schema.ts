@@ -233,7 +233,7 @@ export interface paths {
         put?: never;
         /**
          * Write the document that an electronic invoice states, and enqueue it
-         * @description The body is the file itself, at most 8 MiB, whatever its Content-Type. It is checked as an import does: one that cannot be posted is INVALID_DOCUMENT, and errors says with which code. The document's id is what the invoice states of its type, number and seller, so the same invoice is the same document: sent again, it is unchanged; with other content, it gets a new version. What is written is on record as an import, which can be undone: one of its own, or importId.
+         * @description The body is the file itself, at most 8 MiB, whatever its Content-Type. It is checked as an import does: one that cannot be posted is DOCUMENT_REFUSED, and errors says with which code. The document's id is what the invoice states of its type, number and seller, so the same invoice is the same document: sent again, it is unchanged; with other content, it gets a new version. What is written is on record as an import, which can be undone: one of its own, or importId.
          *
          *     Scope: `enqueue`.
          */
@@ -609,7 +609,7 @@ export interface paths {
         put?: never;
         /**
          * Write a journal, which a worker posts as it is
-         * @description Amounts are in minor units: a debit is positive, a credit negative, and they balance in each currency. What could not be posted is INVALID_DOCUMENT, and errors says with which code, such as UNBALANCED. With an id, the same request again changes nothing, and another one replaces the journal: what was posted is reversed.
+         * @description Amounts are in minor units: a debit is positive, a credit negative, and they balance in each currency. What could not be posted is DOCUMENT_REFUSED, and errors says with which code, such as UNBALANCED. With an id, the same request again changes nothing, and another one replaces the journal: what was posted is reversed.
          *
          *     Scope: `operate`.
          */
@@ -662,7 +662,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/limits/queue/{name}": {
+    "/api/limits/queues/{name}": {
         parameters: {
             query?: never;
             header?: never;
@@ -684,7 +684,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/limits/queue/{name}/keys": {
+    "/api/limits/queues/{name}/keys": {
         parameters: {
             query?: never;
             header?: never;
@@ -706,7 +706,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/limits/{type}": {
+    "/api/limits/types/{type}": {
         parameters: {
             query?: never;
             header?: never;
@@ -728,7 +728,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/limits/{type}/keys": {
+    "/api/limits/types/{type}/keys": {
         parameters: {
             query?: never;
             header?: never;
@@ -1732,15 +1732,6 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
-        CallbackStruct: {
-            /** @description The name by which the handler reads it */
-            name: string;
-            /**
-             * Format: double
-             * @description How many seconds it may take to come
-             */
-            within: number;
-        };
         CancelFilter: {
             /** @description Only with this error code */
             code?: string;
@@ -1967,28 +1958,6 @@ export interface components {
              */
             validOn: string;
         };
-        DebounceStruct: {
-            /**
-             * @description Which payload it has: that of the last request, of the first, or the members of all, the newer ones first; default newest
-             * @enum {string}
-             */
-            keep?: "newest" | "first" | "merged";
-            /**
-             * @description Says which requests of the organization and type are one
-             * @example customer-17
-             */
-            key: string;
-            /**
-             * Format: double
-             * @description How long after the first request it is due at the latest; default: there is no such time
-             */
-            maxWaitSeconds?: number;
-            /**
-             * Format: double
-             * @description How long after the last request the job is due
-             */
-            waitSeconds: number;
-        };
         DecidePostedElsewhereRequest: {
             /**
              * @description What Daybook posts of the document
@@ -2175,9 +2144,9 @@ export interface components {
             /** @description Have it wait until those of after have ended in any way: completed, as dead letters, cancelled or removed */
             afterAnyEnd?: boolean;
             /** @description Have it begin when another system has called back, or when the time is over; without runAt, unique, sequence, after and debounce */
-            callback?: components["schemas"]["CallbackStruct"];
-            /** @description Have it wait for further requests with a key, which change its payload and its time; without idempotencyKey, runAt, unique, sequence, after and callback */
-            debounce?: components["schemas"]["DebounceStruct"];
+            callback?: components["schemas"]["JobCallback"];
+            /** @description Have it wait for further requests with a key, which change its payload and its time; without idempotencyKey, runAt, unique, sequence, after, minVersion and callback */
+            debounce?: components["schemas"]["JobDebounce"];
             /** @description Members of the payload to keep encrypted in the database, or * alone for all */
             encrypt?: string[];
             /** @description Makes the request repeatable */
@@ -2500,6 +2469,37 @@ export interface components {
             open: string;
         } & {
             [key: string]: unknown;
+        };
+        JobCallback: {
+            /** @description The name by which the handler reads it */
+            name: string;
+            /**
+             * Format: double
+             * @description How long it may take to come
+             */
+            withinSeconds: number;
+        };
+        JobDebounce: {
+            /**
+             * @description Which payload it has: that of the last request, of the first, or the members of all, the newer ones first; default newest
+             * @enum {string}
+             */
+            keep?: "newest" | "first" | "merged";
+            /**
+             * @description Says which requests of the organization and type are one
+             * @example customer-17
+             */
+            key: string;
+            /**
+             * Format: double
+             * @description How long after the first request it is due at the latest; default: there is no such time
+             */
+            maxWaitSeconds?: number;
+            /**
+             * Format: double
+             * @description How long after the last request the job is due
+             */
+            waitSeconds: number;
         };
         JobEdit: {
             /**
@@ -2919,6 +2919,15 @@ export interface components {
             /** @description For the next page; absent: this is the last one */
             nextCursor?: string;
             queues: components["schemas"]["Queue"][];
+        } & {
+            [key: string]: unknown;
+        };
+        ListRatesResponse: {
+            /** @description For the next page; absent: this is the last one */
+            nextCursor?: string;
+            /** @description The organization's own; absent: it has none */
+            ownCurrency?: string;
+            rates: components["schemas"]["CurrencyRate"][];
         } & {
             [key: string]: unknown;
         };
@@ -3406,13 +3415,6 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
-        RateListResponse: {
-            /** @description The organization's own; absent: it has none */
-            ownCurrency?: string;
-            rates: components["schemas"]["CurrencyRate"][];
-        } & {
-            [key: string]: unknown;
-        };
         ReceivedDocument: {
             documentId: string;
             /**
@@ -3858,7 +3860,7 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
-        VatSummaryResponse: {
+        VATSummaryResponse: {
             /** @description Those that cause the differences, the greatest first */
             documents: components["schemas"]["VATDocument"][];
             /**
@@ -10111,12 +10113,14 @@ export interface operations {
     listRates: {
         parameters: {
             query?: {
+                /** @description How many at most */
+                limit?: number;
+                /** @description nextCursor of the page before; the other parameters must be the same */
+                cursor?: string;
                 /** @description The organization; default that of the token */
                 orgId?: string;
                 /** @description Only this currency */
                 currency?: string;
-                /** @description How many are listed at most */
-                limit?: number;
             };
             header?: never;
             path?: never;
@@ -10130,7 +10134,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["RateListResponse"];
+                    "application/json": components["schemas"]["ListRatesResponse"];
                 };
             };
             /** @description Unauthorized */
@@ -10627,7 +10631,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["VatSummaryResponse"];
+                    "application/json": components["schemas"]["VATSummaryResponse"];
                 };
             };
             /** @description Unauthorized */

@@ -49,7 +49,7 @@ func newAdmission(pool *pgxpool.Pool) *admission {
 }
 
 // errSameDocument says that a document is there twice in an import, and the same both times.
-var errSameDocument = failure.New(failure.InvalidDocument, "the same document")
+var errSameDocument = failure.New(failure.DocumentRefused, "the same document")
 
 // admit returns why a document is not written: its amounts cannot be posted, or the import has its
 // id already. The first document of an id counts, so that none is replaced by another one of the

@@ -9,12 +9,12 @@ import (
 	"github.com/daybook-dev/daybook/admin/books"
 	"github.com/daybook-dev/daybook/cmd/daybook/cli"
 	"github.com/daybook-dev/daybook/internal/answers"
+	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
+	"github.com/daybook-dev/daybook/internal/text/cursor"
 	"github.com/daybook-dev/daybook/internal/text/phrase"
 	"github.com/daybook-dev/daybook/models"
 )
-
-// ratesShown is how many rates a list has.
-const ratesShown = 100
 
 func ratesCommand(a *cli.App) *cobra.Command {
 	command := &cobra.Command{
@@ -51,6 +51,7 @@ func ratesOwnCommand(a *cli.App) *cobra.Command {
 func ratesListCommand(a *cli.App) *cobra.Command {
 	var org string
 	var o books.RatesOptions
+	var page cli.PageFlags
 	command := &cobra.Command{
 		Use:   "list --org ORG",
 		Short: "List rates, the latest day first",
@@ -59,6 +60,11 @@ func ratesListCommand(a *cli.App) *cobra.Command {
 			if err := checkCurrency(o.Currency); err != nil {
 				return err
 			}
+			var after ledgerdb.RatePlace
+			if err := page.Read(&after); err != nil {
+				return err
+			}
+			o.After, o.Limit = after.Rate(), page.Limit+1
 			own, err := books.OwnCurrency(c.Context(), db.Pool, org)
 			if err != nil {
 				return err
@@ -67,7 +73,9 @@ func ratesListCommand(a *cli.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.Emit(answers.RateListOf(own, list), func(w io.Writer) error {
+			list, next := cursor.Page(page.Limit, list, func(r models.CurrencyRate) any { return ledgerdb.PlaceOfRate(&r) })
+			return a.Emit(answers.RateListOf(own, list, next), func(w io.Writer) error {
+				defer a.More(next)
 				t := cli.NewTable("CURRENCY", "FROM", "RATE", "IN", "SOURCE", "SET BY")
 				t.Right = []int{2}
 				for _, r := range list {
@@ -79,7 +87,7 @@ func ratesListCommand(a *cli.App) *cobra.Command {
 	}
 	command.Flags().StringVar(&org, "org", "", "the organization")
 	command.Flags().StringVar(&o.Currency, "currency", "", "only of this currency")
-	command.Flags().IntVar(&o.Limit, "limit", ratesShown, "how many are listed at most")
+	page.Add(command, "rates", store.DefaultLimit)
 	_ = command.MarkFlagRequired("org")
 	return command
 }

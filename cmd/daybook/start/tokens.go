@@ -38,10 +38,10 @@ func tokensCreateCommand(a *cli.App) *cobra.Command {
 			"Scopes: read (look at jobs, documents, the ledger), enqueue (ask for work), operate (retry, edit, cancel,\n" +
 			"run), decrypt (see in plain what jobs keep encrypted). None contains another.\n\n" +
 			"With --types it may enqueue background jobs of these types alone. Without --types it may enqueue all types, but cleanup and\n" +
-			"db_function only with the scope operate as well. --rate and --job-rate limit its requests and its enqueued jobs a minute at each\n" +
-			"server; a tenth of them may come at once. The server answers what exceeds them with status 429.",
-		Example: "  daybook tokens create --name shop --scope enqueue --org acme --types webhook,report --rate 600 --job-rate 120\n" +
-			"  daybook tokens create --name ops --scope read,operate --all-orgs\n  daybook tokens create --name cron " +
+			"db_function only with the scope operate as well. --requests-per-minute and --jobs-per-minute limit its requests and its\n" +
+			"enqueued jobs at each server; a tenth of them may come at once. The server answers what exceeds them with status 429.",
+		Example: "  daybook tokens create --name shop --scope enqueue --org acme --types webhook,report --requests-per-minute 600 " +
+			"--jobs-per-minute 120\n  daybook tokens create --name ops --scope read,operate --all-orgs\n  daybook tokens create --name cron " +
 			"--scope operate --all-orgs --run-by-get",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -55,9 +55,9 @@ func tokensCreateCommand(a *cli.App) *cobra.Command {
 			if n.Scopes, err = parseScopes(scopes); err != nil {
 				return err
 			}
-			for _, rate := range []string{"rate", "job-rate"} {
+			for _, rate := range []string{"requests-per-minute", "jobs-per-minute"} {
 				if v, _ := c.Flags().GetInt(rate); c.Flags().Changed(rate) && (v < 1 || v > tokens.MaxPerMinute) {
-					return cli.Usagef("--%s must be from 1 to %d a minute; leave it out for no limit", rate, tokens.MaxPerMinute)
+					return cli.Usagef("--%s must be from 1 to %d; leave it out for no limit", rate, tokens.MaxPerMinute)
 				}
 			}
 			db, err := a.Open(c.Context(), 1)
@@ -84,9 +84,9 @@ func tokensCreateCommand(a *cli.App) *cobra.Command {
 	flags.BoolVar(&all, "all-orgs", false, "it reaches every organization")
 	flags.StringSliceVar(&n.Types, "types", nil,
 		"the only types of background jobs that it may enqueue; several with commas or repeated")
-	flags.IntVar(&n.RequestsPerMinute, "rate", 0,
-		"how many requests a minute each server takes from it (default no limit)")
-	flags.IntVar(&n.JobsPerMinute, "job-rate", 0, "how many jobs a minute each server enqueues for it (default no limit)")
+	flags.IntVar(&n.RequestsPerMinute, "requests-per-minute", 0,
+		"how many requests each server takes from it (default no limit)")
+	flags.IntVar(&n.JobsPerMinute, "jobs-per-minute", 0, "how many jobs each server enqueues for it (default no limit)")
 	flags.BoolVar(&n.RunByGet, "run-by-get", false,
 		"let GET /api/jobs/run work due jobs, for cron services that send GET; wants --scope operate")
 	a.CreateFlag(command)

@@ -10,9 +10,9 @@ var (
 	// ErrNotBookable: the document is valid, but of a kind that causes no booking (an order, a
 	// delivery note, a pro-forma invoice …). Skip it. The error in the chain is a *NotBookableError
 	// that names the kind.
-	ErrNotBookable = failure.New(failure.InvalidDocument, "not a document we book")
+	ErrNotBookable = failure.New(failure.DocumentRefused, "not a document we book")
 	// ErrInvalid: the document cannot be read or lacks something. Correct the document.
-	ErrInvalid = failure.New(failure.InvalidDocument, "invalid document")
+	ErrInvalid = failure.New(failure.DocumentRefused, "invalid document")
 	// ErrInvalidMapping: a mapping file cannot be used. The error in the chain is a *MappingError
 	// that lists the problems.
 	ErrInvalidMapping = failure.New(failure.Failure, "invalid mapping")

@@ -14,7 +14,7 @@ import (
 
 // Set gives a type or a queue a limit, or, when that bounds nothing, takes it away. changed is false
 // where it is so already. It returns store.ErrInvalid for a limit that cannot be, and
-// store.ErrQueueUnknown.
+// store.ErrQueueNotFound.
 func Set(ctx context.Context, pool *pgxpool.Pool, l store.KeyLimit) (changed bool, err error) {
 	actions.About(ctx, "", l.String(), nil)
 	err = store.Begin(ctx, pool, func(tx pgx.Tx) (err error) {

@@ -10,18 +10,38 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
+// RatePlace is where a list of rates goes on.
+type RatePlace struct {
+	ValidOn  models.Date
+	Currency string
+}
+
+// PlaceOfRate is the place behind a rate.
+func PlaceOfRate(r *models.CurrencyRate) RatePlace { return RatePlace{ValidOn: r.ValidOn, Currency: r.Currency} }
+
+// Rate is a rate at the place; nil: it is that before the first.
+func (p RatePlace) Rate() *models.CurrencyRate {
+	if p == (RatePlace{}) {
+		return nil
+	}
+	return &models.CurrencyRate{ValidOn: p.ValidOn, Currency: p.Currency}
+}
+
 // Rates lists an organization's rates, the latest day first, of one currency or of all (empty), at
-// most limit.
-func Rates(ctx context.Context, q store.Querier, org, currency string, limit int) ([]models.CurrencyRate, error) {
+// most limit, behind a place; the zero value: from the first on.
+func Rates(ctx context.Context, q store.Querier, org, currency string, after RatePlace, limit int) ([]models.CurrencyRate, error) {
 	const stmt = `
 SELECT currency, valid_on, trim_scale(rate)::text, source, actor
   FROM daybook.rates
- WHERE org_id = $1 AND ($2 = '' OR currency = $2)
+ WHERE org_id = @org AND (@currency = '' OR currency = @currency)
+   AND (@day::date IS NULL OR valid_on < @day OR valid_on = @day AND currency > @after_currency)
  ORDER BY valid_on DESC, currency
- LIMIT $3`
+ LIMIT @most`
 	list, err := store.Collect(ctx, q, func(row pgx.CollectableRow) (r models.CurrencyRate, err error) {
 		return r, row.Scan(&r.Currency, &r.ValidOn, &r.Rate, &r.Source, &r.Actor)
-	}, stmt, org, currency, limit)
+	}, stmt, store.Args{
+		"org": org, "currency": currency, "day": timeOf(after.ValidOn), "after_currency": after.Currency, "most": limit,
+	})
 	return list, store.Wrap("list the rates", err)
 }
 

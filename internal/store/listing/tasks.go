@@ -22,7 +22,7 @@ type TaskFilter struct {
 	// State is one of models.TaskSearches.
 	State models.TaskState
 	Type  string
-	// Since and Until bound when the task was completed if State is TaskDone, when its last error was
+	// Since and Until bound when the task was completed if State is TaskCompleted, when its last error was
 	// noted if it is TaskFailed, and when it was enqueued otherwise: from Since on, before Until.
 	Since, Until time.Time
 }
@@ -99,7 +99,7 @@ SELECT f.task_id, 'epoch'::timestamptz, f.last_error_id
  WHERE f.last_error_id < @by AND f.last_error_id >= @floor AND (@type = '' OR f.task_type = @type) AND (@since::timestamptz IS NULL OR f.last_error_at >= @since) AND (@until::timestamptz IS NULL OR f.last_error_at < @until)
  ORDER BY f.last_error_id DESC
  LIMIT @limit`,
-	models.TaskDone: `
+	models.TaskCompleted: `
 SELECT c.task_id, c.completed_at, c.task_id
   FROM queues.task_completed c
  WHERE (c.completed_at, c.task_id) < (coalesce(@at::timestamptz, 'infinity'), @by)
@@ -134,7 +134,7 @@ func (l *Listing) searchTasks(ctx context.Context, f TaskFilter, limit int, from
 		"at": store.TimeOrNil(from.at), "by": from.by,
 		"floor": floor.by,
 	}
-	if f.State == models.TaskDone {
+	if f.State == models.TaskCompleted {
 		a["floor_at"] = store.TimeOrNil(floor.at)
 	}
 	found, err := store.Collect(ctx, l.pool, scanFoundTask, stmt, a)

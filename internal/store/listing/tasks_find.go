@@ -51,7 +51,7 @@ func (l *Listing) FindTasks(ctx context.Context, f TaskFilter, limit int, cursor
 		stmt = floorOfTasks
 	case models.TaskFailed:
 		stmt = floorOfFailedTasks
-	case models.TaskDone:
+	case models.TaskCompleted:
 		stmt, args = floorOfCompletedTasks, append(args, store.TimeOrNil(from.at))
 	default:
 		stmt = floorOfOpenTasks

@@ -49,7 +49,7 @@ func Put(ctx context.Context, pool *pgxpool.Pool, u store.NamedQueue) (now store
 }
 
 // Set changes settings of a queue: to is given those that it has. changed is false where they are
-// those already. It returns store.ErrQueueUnknown where there is none of that name.
+// those already. It returns store.ErrQueueNotFound where there is none of that name.
 func Set(ctx context.Context, pool *pgxpool.Pool, name string,
 	to func(store.NamedQueue) store.NamedQueue,
 ) (now store.NamedQueue, changed bool, err error) {
@@ -97,13 +97,13 @@ func set(ctx context.Context, tx pgx.Tx, u store.NamedQueue) error {
 }
 
 // Release gives a queue that a person has set back to its programs. It returns
-// store.ErrQueueUnknown where there is none of that name.
+// store.ErrQueueNotFound where there is none of that name.
 func Release(ctx context.Context, pool *pgxpool.Pool, name string) (now store.NamedQueue, changed bool, err error) {
 	return do(ctx, pool, name, func(tx pgx.Tx) (bool, error) { return store.ReleaseQueue(ctx, tx, name) })
 }
 
 // Pause has nothing of a queue begin until it is resumed; paused false resumes it. changed is false
-// where it was so already. It returns store.ErrQueueUnknown where there is none of that name.
+// where it was so already. It returns store.ErrQueueNotFound where there is none of that name.
 func Pause(ctx context.Context, pool *pgxpool.Pool, name string,
 	paused bool,
 ) (now store.NamedQueue, changed bool, err error) {
@@ -112,7 +112,7 @@ func Pause(ctx context.Context, pool *pgxpool.Pool, name string,
 	})
 }
 
-// Delete deletes a queue that has no open jobs. It returns store.ErrQueueUnknown or
+// Delete deletes a queue that has no open jobs. It returns store.ErrQueueNotFound or
 // store.ErrQueueNotEmpty.
 func Delete(ctx context.Context, pool *pgxpool.Pool, name string) error {
 	actions.About(ctx, "", name, nil)

@@ -66,7 +66,7 @@ func TestWhatAPersonSetsCountsAfterAProgramsStart(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, 13, u.MaxParallel)
 	_, _, err = namedqueue.Release(ada, db.Pool, "none")
-	require.ErrorIs(t, err, store.ErrQueueUnknown)
+	require.ErrorIs(t, err, store.ErrQueueNotFound)
 }
 
 // Also of a queue that a person has made: the program that is started afterwards does not undo its

@@ -34,7 +34,7 @@ func taskStates() []option {
 	says := map[models.TaskState]string{
 		models.TaskWaiting: "waiting for its time", models.TaskReady: "ready", models.TaskLeased: "leased",
 		models.TaskStuck:  "stuck: needs a person",
-		models.TaskFailed: "failed: has an error", models.TaskDone: "completed",
+		models.TaskFailed: "failed: has an error", models.TaskCompleted: "completed",
 	}
 	options := []option{{"", "any"}}
 	for _, s := range models.TaskSearches() {
@@ -89,7 +89,7 @@ func taskStory(d *listing.TaskDetail, now time.Time) story {
 		s.Says = "It has been due for " + phrase.Duration(now.Sub(d.ScheduledAt)) + " and waits for a worker."
 	case models.TaskLeased:
 		s.Says = "A worker has it; its lease expires " + ago(now, *d.LeasedUntil) + " unless it is renewed."
-	case models.TaskDone:
+	case models.TaskCompleted:
 		s.Says = "It is completed."
 		if d.Errors > 0 {
 			s.Next = "An error was noted of it: whether the process behind it succeeded later, its own tables say."
@@ -132,7 +132,7 @@ func (c *console) taskPage(ctx context.Context, r *request) (*view, error) {
 		history.Events[i].Error = redact.Text(history.Events[i].Error)
 	}
 	return &view{
-		Title: "Task " + strconv.FormatInt(id, 10), Template: "task", Nav: "tasks", Live: d.State != models.TaskDone &&
+		Title: "Task " + strconv.FormatInt(id, 10), Template: "task", Nav: "tasks", Live: d.State != models.TaskCompleted &&
 			cursor == "", Trail: []trail{{"Tasks", r.link("tasks")}},
 		Data: map[string]any{
 			"Task": d, "Owner": owners[d.Type], "Story": taskStory(&d, r.now), "Error": redact.Text(d.LastError),

@@ -74,8 +74,8 @@ var operateBodies = map[string]string{
 	"/api/accounting/jobs/{documentId}/cancel":    "",
 	"/api/jobs/run":                               "-", // it does what a worker does, once a minute
 	"/api/queues/{name}":                          `{}`,
-	"/api/limits/{type}":                          `{"by":"payload.a","parallel":2}`,
-	"/api/limits/queue/{name}":                    `{"by":"payload.a","parallel":2}`,
+	"/api/limits/types/{type}":                    `{"by":"payload.a","parallel":2}`,
+	"/api/limits/queues/{name}":                   `{"by":"payload.a","parallel":2}`,
 	"/api/queues/{name}/pause":                    "",
 	"/api/queues/{name}/resume":                   "",
 	"/api/queues/{name}/release":                  "",

@@ -55,7 +55,7 @@ func (s *server) callbacks(mux *http.ServeMux) {
 			return
 		}
 		done, err := queue.CompleteCallback(ctx, s.pool, r.PathValue("token"), json.RawMessage(body))
-		if errors.Is(err, queue.ErrCallbackUnknown) {
+		if errors.Is(err, queue.ErrCallbackNotFound) {
 			address.refused()
 		}
 		if err != nil {

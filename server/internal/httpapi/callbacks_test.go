@@ -42,7 +42,7 @@ func TestCallbacks(t *testing.T) {
 		{"secret-1", `{"paid":true}`, http.StatusOK, "unchanged"},
 		{"secret-1", `{"paid": false}`, http.StatusConflict, "CALLBACK_USED"},
 		{"secret-2", `{}`, http.StatusGone, "CALLBACK_EXPIRED"},
-		{"guessed", ``, http.StatusNotFound, "CALLBACK_UNKNOWN"},
+		{"guessed", ``, http.StatusNotFound, "CALLBACK_NOT_FOUND"},
 	} {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, b.url+"/api/callbacks/"+c.token,
 			strings.NewReader(c.body))
@@ -97,7 +97,7 @@ func TestEnqueueWithACallback(t *testing.T) {
 	b := setup(t)
 	request := object{
 		"orgId": "acme", "type": "mail", "payload": object{}, "idempotencyKey": "k",
-		"callback": object{"name": "paid", "within": 3600},
+		"callback": object{"name": "paid", "withinSeconds": 3600},
 	}
 	var made struct{ ID, CallbackToken string }
 	a := b.send(b.everything, http.MethodPost, "/api/jobs/enqueue", request)

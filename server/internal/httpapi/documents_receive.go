@@ -37,7 +37,7 @@ func (s *server) received() {
 		OperationID: "receiveDocument", Method: http.MethodPost, Path: "/api/documents", Tags: []string{tagLedger},
 		Summary: "Write the document that an electronic invoice states, and enqueue it",
 		Description: "The body is the file itself, at most 8 MiB, whatever its Content-Type. It is checked as an import does: " +
-			"one that cannot be posted is INVALID_DOCUMENT, and errors says with which code. " +
+			"one that cannot be posted is DOCUMENT_REFUSED, and errors says with which code. " +
 			"The document's id is what the invoice states of its type, number and seller, so the same invoice is the same " +
 			"document: sent again, it is unchanged; with other content, it gets a new version. " +
 			"What is written is on record as an import, which can be undone: one of its own, or importId.",
@@ -181,7 +181,7 @@ func notReceived(err error) error {
 			return err
 		}
 	}
-	p := newProblem(failure.InvalidDocument, err.Error())
+	p := newProblem(failure.DocumentRefused, err.Error())
 	part := ProblemPart{Location: "body", Message: err.Error()}
 	if wrong, ok := errors.AsType[*posting.Error](err); ok {
 		part.Code = string(wrong.Code)

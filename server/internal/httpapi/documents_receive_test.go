@@ -63,13 +63,13 @@ func TestElectronicInvoicesAreReceived(t *testing.T) {
 
 	a = send("format=ubl", strings.ReplaceAll(ubl, ">207.00<", ">207.01<"))
 	require.Equal(t, http.StatusUnprocessableEntity, a.status)
-	assert.Equal(t, "INVALID_DOCUMENT", a.code())
+	assert.Equal(t, "DOCUMENT_REFUSED", a.code())
 	var problem httpapi.Problem
 	a.into(t, &problem)
 	require.Len(t, problem.Errors, 1)
 	assert.Equal(t, "TOTALS_DIFFER", problem.Errors[0].Code)
 	for query, body := range map[string]string{"format=ubl": "<x/>", "format=cii": ubl, "format=facturx": "no PDF"} {
-		assert.Equal(t, "INVALID_DOCUMENT", send(query, body).code(), query)
+		assert.Equal(t, "DOCUMENT_REFUSED", send(query, body).code(), query)
 	}
 	assert.Equal(t, "INVALID", send("format=csv", ubl).code())
 	assert.Equal(t, "BODY_TOO_LARGE", send("format=ubl", strings.Repeat(" ", 8<<20+1)).code())

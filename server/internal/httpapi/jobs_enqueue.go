@@ -28,18 +28,24 @@ type enqueueJobInput struct {
 		After          []string       `json:"after,omitempty" maxItems:"100" doc:"Ids of jobs of the organization that must be completed before it is due"`
 		AfterAnyEnd    bool           `json:"afterAnyEnd,omitempty" doc:"Have it wait until those of after have ended in any way: completed, as dead letters, cancelled or removed"`
 		Encrypt        []string       `json:"encrypt,omitempty" maxItems:"100" doc:"Members of the payload to keep encrypted in the database, or * alone for all"`
-		Debounce       *struct {
-			Key            string  `json:"key" minLength:"1" maxLength:"255" doc:"Says which requests of the organization and type are one" example:"customer-17"`
-			WaitSeconds    float64 `json:"waitSeconds" minimum:"0" maximum:"3153600000" doc:"How long after the last request the job is due"`
-			MaxWaitSeconds float64 `json:"maxWaitSeconds,omitempty" minimum:"0" maximum:"3153600000" doc:"How long after the first request it is due at the latest; default: there is no such time"`
-			Keep           string  `json:"keep,omitempty" enum:"newest,first,merged" doc:"Which payload it has: that of the last request, of the first, or the members of all, the newer ones first; default newest"`
-		} `json:"debounce,omitempty" required:"false" doc:"Have it wait for further requests with a key, which change its payload and its time; without idempotencyKey, runAt, unique, sequence, after and callback"`
-		Callback *struct {
-			Name   string  `json:"name" minLength:"1" maxLength:"64" doc:"The name by which the handler reads it"`
-			Within float64 `json:"within" exclusiveMinimum:"0" maximum:"315360000" doc:"How many seconds it may take to come"`
-		} `json:"callback,omitempty" required:"false" doc:"Have it begin when another system has called back, or when the time is over; without runAt, unique, sequence, after and debounce"`
-		SkipValidation bool `json:"skipValidation,omitempty" doc:"Leave the check against the type's schema to the worker"`
+		Debounce       *jobDebounce   `json:"debounce,omitempty" required:"false" doc:"Have it wait for further requests with a key, which change its payload and its time; without idempotencyKey, runAt, unique, sequence, after, minVersion and callback"`
+		Callback       *jobCallback   `json:"callback,omitempty" required:"false" doc:"Have it begin when another system has called back, or when the time is over; without runAt, unique, sequence, after and debounce"`
+		SkipValidation bool           `json:"skipValidation,omitempty" doc:"Leave the check against the type's schema to the worker"`
 	}
+}
+
+// jobDebounce has a job wait for further requests.
+type jobDebounce struct {
+	Key            string  `json:"key" minLength:"1" maxLength:"255" doc:"Says which requests of the organization and type are one" example:"customer-17"`
+	WaitSeconds    float64 `json:"waitSeconds" minimum:"0" maximum:"3153600000" doc:"How long after the last request the job is due"`
+	MaxWaitSeconds float64 `json:"maxWaitSeconds,omitempty" minimum:"0" maximum:"3153600000" doc:"How long after the first request it is due at the latest; default: there is no such time"`
+	Keep           string  `json:"keep,omitempty" enum:"newest,first,merged" doc:"Which payload it has: that of the last request, of the first, or the members of all, the newer ones first; default newest"`
+}
+
+// jobCallback has a job wait for another system's answer.
+type jobCallback struct {
+	Name          string  `json:"name" minLength:"1" maxLength:"64" doc:"The name by which the handler reads it"`
+	WithinSeconds float64 `json:"withinSeconds" exclusiveMinimum:"0" maximum:"315360000" doc:"How long it may take to come"`
 }
 
 type enqueueOutput struct {
@@ -81,7 +87,7 @@ func (s *server) enqueueJob(ctx context.Context, in *enqueueJobInput) (*enqueueO
 	if b.Callback == nil {
 		done.EnqueuedJob, err = queue.EnqueueJob(ctx, s.pool, org, payload, options)
 	} else {
-		within := seconds(b.Callback.Within)
+		within := seconds(b.Callback.WithinSeconds)
 		done, err = queue.EnqueueJobWithCallback(ctx, s.pool, org, payload,
 			queue.CallbackOptions{Name: b.Callback.Name, Within: within}, options)
 	}

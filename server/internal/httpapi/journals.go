@@ -26,7 +26,7 @@ func (s *server) journals() {
 		OperationID: "putJournal", Method: http.MethodPost, Path: "/api/journals", Tags: []string{tagLedger},
 		Summary: "Write a journal, which a worker posts as it is",
 		Description: "Amounts are in minor units: a debit is positive, a credit negative, and they balance in each currency. What " +
-			"could not be posted is INVALID_DOCUMENT, and errors says with which code, such as UNBALANCED. With an id, the same " +
+			"could not be posted is DOCUMENT_REFUSED, and errors says with which code, such as UNBALANCED. With an id, the same " +
 			"request again changes nothing, and another one replaces the journal: what was posted is reversed.",
 		Metadata: map[string]any{
 			exampleKey: `{"date": "2026-03-31", "reason": "Accrued rent", "entries": [{"account": "6310", "amountMinor": 50000}, {"account": "3500", "amountMinor": -50000}], "currency": "EUR"}`,

@@ -28,7 +28,7 @@ func TestJournalsOverHTTP(t *testing.T) {
 		}
 	}
 	a := b.send(acme, http.MethodPost, "/api/journals", journal(-499))
-	assert.Equal(t, "INVALID_DOCUMENT", a.code())
+	assert.Equal(t, "DOCUMENT_REFUSED", a.code())
 	assert.Contains(t, string(a.body), `"UNBALANCED"`)
 	assert.Equal(t, http.StatusForbidden, b.send(b.token("acme", tokens.ScopeRead), http.MethodPost, "/api/journals", journal(-500)).status)
 

@@ -23,20 +23,20 @@ func (s *server) keyLimits() {
 		Description: allOrganizations,
 	}, s.listLimits)
 	operation(s, tokens.ScopeRead, huma.Operation{
-		OperationID: "listLimitedKeys", Method: http.MethodGet, Path: "/api/limits/{type}/keys", Tags: []string{tagQueues},
+		OperationID: "listLimitedKeys", Method: http.MethodGet, Path: "/api/limits/types/{type}/keys", Tags: []string{tagQueues},
 		Summary: "List the 50 keys of a type that most jobs wait for", Description: allOrganizations,
 	}, func(ctx context.Context, in *LimitInput) (*listLimitedKeysOutput, error) {
 		return s.listLimitedKeys(ctx, store.LimitScope{Type: in.Type})
 	}, http.StatusNotFound)
 	operation(s, tokens.ScopeRead, huma.Operation{
-		OperationID: "listQueueLimitedKeys", Method: http.MethodGet, Path: "/api/limits/queue/{name}/keys",
+		OperationID: "listQueueLimitedKeys", Method: http.MethodGet, Path: "/api/limits/queues/{name}/keys",
 		Tags:    []string{tagQueues},
 		Summary: "List the 50 keys of a named queue that most jobs wait for", Description: allOrganizations,
 	}, func(ctx context.Context, in *QueueInput) (*listLimitedKeysOutput, error) {
 		return s.listLimitedKeys(ctx, store.LimitScope{Queue: in.Name})
 	}, http.StatusNotFound)
 	operation(s, tokens.ScopeOperate, huma.Operation{
-		OperationID: "setLimit", Method: http.MethodPut, Path: "/api/limits/{type}", Tags: []string{tagQueues},
+		OperationID: "setLimit", Method: http.MethodPut, Path: "/api/limits/types/{type}", Tags: []string{tagQueues},
 		Summary: "Limit the jobs of a type by key",
 		Description: "Without parallel and rate the limit goes: a worker sets that of the type's policy again when it " +
 			"starts. " + allOrganizations,
@@ -47,7 +47,7 @@ func (s *server) keyLimits() {
 		return s.setLimit(ctx, store.LimitScope{Type: in.Type}, &in.Body)
 	})
 	operation(s, tokens.ScopeOperate, huma.Operation{
-		OperationID: "setQueueLimit", Method: http.MethodPut, Path: "/api/limits/queue/{name}", Tags: []string{tagQueues},
+		OperationID: "setQueueLimit", Method: http.MethodPut, Path: "/api/limits/queues/{name}", Tags: []string{tagQueues},
 		Summary: "Limit the jobs of a named queue by key, whatever their types",
 		Description: "A job to which it gives a key has this limit, and not its type's. Without parallel and rate the limit " +
 			"goes: a program that declares one for the queue sets it again when it starts. " + allOrganizations,

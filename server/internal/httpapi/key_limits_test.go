@@ -18,16 +18,16 @@ func TestLimitsByKey(t *testing.T) {
 		require.Equal(t, http.StatusOK, a.status, string(a.body))
 		assert.JSONEq(t, want, string(a.body))
 	}
-	a := b.send(b.everything, http.MethodPut, "/api/limits/queue/bnak", `{"parallel": 2}`)
+	a := b.send(b.everything, http.MethodPut, "/api/limits/queues/bnak", `{"parallel": 2}`)
 	assert.Equal(t, http.StatusNotFound, a.status)
-	assert.Equal(t, "QUEUE_UNKNOWN", a.code())
-	a = b.send(b.everything, http.MethodGet, "/api/limits/queue/bnak/keys", nil)
-	assert.Equal(t, "QUEUE_UNKNOWN", a.code())
+	assert.Equal(t, "QUEUE_NOT_FOUND", a.code())
+	a = b.send(b.everything, http.MethodGet, "/api/limits/queues/bnak/keys", nil)
+	assert.Equal(t, "QUEUE_NOT_FOUND", a.code())
 	_, err := b.Pool.Exec(t.Context(), `SELECT daybook.set_queue('bank')`)
 	require.NoError(t, err)
-	put("/api/limits/mail", `{"by": "org_id", "parallel": 3}`, `{"type": "mail", "changed": true}`)
-	put("/api/limits/queue/bank", `{"by": "payload.account", "parallel": 1, "rate": 100}`, `{"queue": "bank", "changed": true}`)
-	put("/api/limits/queue/bank", `{"by": "payload.account", "parallel": 1, "rate": 100}`, `{"queue": "bank", "changed": false}`)
+	put("/api/limits/types/mail", `{"by": "org_id", "parallel": 3}`, `{"type": "mail", "changed": true}`)
+	put("/api/limits/queues/bank", `{"by": "payload.account", "parallel": 1, "rate": 100}`, `{"queue": "bank", "changed": true}`)
+	put("/api/limits/queues/bank", `{"by": "payload.account", "parallel": 1, "rate": 100}`, `{"queue": "bank", "changed": false}`)
 	type limit struct {
 		Type, Queue, By string
 		Parallel, Rate  int
@@ -56,10 +56,10 @@ func TestLimitsByKey(t *testing.T) {
 			Admitted, Waiting int
 		}
 	}
-	b.get(&keys, "/api/limits/queue/bank/keys")
+	b.get(&keys, "/api/limits/queues/bank/keys")
 	require.Len(t, keys.Keys, 1)
 	assert.Equal(t, []int{1, 2}, []int{keys.Keys[0].Admitted, keys.Keys[0].Waiting})
-	b.get(&keys, "/api/limits/mail/keys")
+	b.get(&keys, "/api/limits/types/mail/keys")
 	assert.Empty(t, keys.Keys)
 	type standing struct {
 		Queue                         string
@@ -79,5 +79,5 @@ func TestLimitsByKey(t *testing.T) {
 	b.get(&u, "/api/queues/bank")
 	assert.Equal(t, 3, u.Pending)
 	assert.Equal(t, 1, u.Due, "what stands in a line waits")
-	put("/api/limits/queue/bank", `{}`, `{"queue": "bank", "changed": true}`)
+	put("/api/limits/queues/bank", `{}`, `{"queue": "bank", "changed": true}`)
 }

@@ -56,7 +56,7 @@ func TestQueuesOverHTTP(t *testing.T) {
 	require.NoError(t, err)
 	a := b.send(b.everything, http.MethodDelete, "/api/queues/bank", nil)
 	assert.Equal(t, http.StatusNoContent, a.status, string(a.body))
-	assert.Equal(t, "QUEUE_UNKNOWN", b.send(b.everything, http.MethodGet, "/api/queues/bank", nil).code())
+	assert.Equal(t, "QUEUE_NOT_FOUND", b.send(b.everything, http.MethodGet, "/api/queues/bank", nil).code())
 
 	list, err := actions.List(t.Context(), b.Pool, actions.Filter{})
 	require.NoError(t, err)
@@ -115,10 +115,10 @@ func TestQueuesThatAreWrong(t *testing.T) {
 		status       int
 		code         string
 	}{
-		{http.MethodGet, "/api/queues/none", nil, http.StatusNotFound, "QUEUE_UNKNOWN"},
-		{http.MethodPost, "/api/queues/none/pause", nil, http.StatusNotFound, "QUEUE_UNKNOWN"},
-		{http.MethodPost, "/api/queues/none/release", nil, http.StatusNotFound, "QUEUE_UNKNOWN"},
-		{http.MethodDelete, "/api/queues/none", nil, http.StatusNotFound, "QUEUE_UNKNOWN"},
+		{http.MethodGet, "/api/queues/none", nil, http.StatusNotFound, "QUEUE_NOT_FOUND"},
+		{http.MethodPost, "/api/queues/none/pause", nil, http.StatusNotFound, "QUEUE_NOT_FOUND"},
+		{http.MethodPost, "/api/queues/none/release", nil, http.StatusNotFound, "QUEUE_NOT_FOUND"},
+		{http.MethodDelete, "/api/queues/none", nil, http.StatusNotFound, "QUEUE_NOT_FOUND"},
 		{http.MethodPut, "/api/queues/a%20b", object{}, http.StatusUnprocessableEntity, "INVALID"},
 		{http.MethodPut, "/api/queues/default", object{}, http.StatusUnprocessableEntity, "INVALID"},
 		{http.MethodPut, "/api/queues/a", object{"rateBurst": 2}, http.StatusUnprocessableEntity, "INVALID"},

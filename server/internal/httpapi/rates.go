@@ -9,6 +9,7 @@ import (
 	"github.com/daybook-dev/daybook/admin/books"
 	"github.com/daybook-dev/daybook/internal/answers"
 	"github.com/daybook-dev/daybook/internal/store/actions"
+	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
 	"github.com/daybook-dev/daybook/internal/store/tokens"
 	"github.com/daybook-dev/daybook/models"
 )
@@ -44,16 +45,20 @@ func (s *server) rates() {
 }
 
 type listRatesInput struct {
+	PageInput
 	OrgID    string   `query:"orgId" maxLength:"255" doc:"The organization; default that of the token"`
 	Currency currency `query:"currency" doc:"Only this currency"`
-	Limit    int      `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"How many are listed at most"`
 }
 
-type rateListOutput struct {
+type listRatesOutput struct {
 	Body struct{ answers.RateList }
 }
 
-func (s *server) listRates(ctx context.Context, in *listRatesInput) (*rateListOutput, error) {
+func (s *server) listRates(ctx context.Context, in *listRatesInput) (*listRatesOutput, error) {
+	var after ledgerdb.RatePlace
+	if err := in.decode(&after); err != nil {
+		return nil, err
+	}
 	org, err := s.organization(ctx, in.OrgID)
 	if err != nil {
 		return nil, err
@@ -62,12 +67,14 @@ func (s *server) listRates(ctx context.Context, in *listRatesInput) (*rateListOu
 	if err != nil {
 		return nil, err
 	}
-	list, err := books.Rates(ctx, s.pool, org, books.RatesOptions{Currency: string(in.Currency), Limit: in.Limit})
+	list, err := books.Rates(ctx, s.pool, org,
+		books.RatesOptions{Currency: string(in.Currency), After: after.Rate(), Limit: in.Limit + 1})
 	if err != nil {
 		return nil, err
 	}
-	out := &rateListOutput{}
-	out.Body.RateList = answers.RateListOf(own, list)
+	out := &listRatesOutput{}
+	list, next := page(in.PageInput, list, func(r models.CurrencyRate) any { return ledgerdb.PlaceOfRate(&r) })
+	out.Body.RateList = answers.RateListOf(own, list, next)
 	return out, nil
 }
 

@@ -26,6 +26,17 @@ func TestExchangeDifferencesOverHTTP(t *testing.T) {
 	b.send(token, http.MethodPut, "/api/rates", object{"rates": []object{
 		{"currency": "USD", "validOn": "2026-03-01", "rate": "0.90"}, {"currency": "USD", "validOn": "2026-03-15", "rate": "0.92"},
 	}})
+	var page answers.RateList
+	b.get(&page, "/api/rates?orgId=acme&limit=1")
+	require.Len(t, page.Rates, 1)
+	assert.Equal(t, "2026-03-15", page.Rates[0].ValidOn)
+	next := "/api/rates?orgId=acme&limit=1&cursor=" + page.NextCursor
+	page = answers.RateList{}
+	b.get(&page, next)
+	require.Len(t, page.Rates, 1)
+	assert.Equal(t, "2026-03-01", page.Rates[0].ValidOn)
+	assert.Empty(t, page.NextCursor)
+
 	invoice, payment := fixture.Invoice("acme", "inv-1", 1000_00), fixture.Invoice("acme", "pay-1", 0)
 	payment.Type, payment.Direction, payment.Content = models.DocumentPayment, models.DirectionIn, models.Content{Amount: 500_00}
 	invoice.Currency, payment.Currency, payment.IssueDate = "USD", "USD", models.NewDate(2026, 3, 20)

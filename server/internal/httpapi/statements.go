@@ -160,11 +160,12 @@ func (s *server) getCashStatement(ctx context.Context, in *spanInput) (*cashStat
 	return out, nil
 }
 
-type vatSummaryOutput struct {
+// VATSummaryOutput is a VAT summary.
+type VATSummaryOutput struct {
 	Body struct{ answers.VATSummary }
 }
 
-func (s *server) getVATSummary(ctx context.Context, in *spanInput) (*vatSummaryOutput, error) {
+func (s *server) getVATSummary(ctx context.Context, in *spanInput) (*VATSummaryOutput, error) {
 	org, from, to, err := s.span(ctx, in.OrgID, in.From, in.To)
 	if err != nil {
 		return nil, err
@@ -173,7 +174,7 @@ func (s *server) getVATSummary(ctx context.Context, in *spanInput) (*vatSummaryO
 	if err != nil {
 		return nil, err
 	}
-	out := &vatSummaryOutput{}
+	out := &VATSummaryOutput{}
 	out.Body.VATSummary = answers.VATSummaryOf(&vat)
 	return out, nil
 }

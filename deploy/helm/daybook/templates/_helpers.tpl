@@ -45,8 +45,8 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{- $env := dict -}}
 {{- if ne .component "migrate" }}{{ $env = mergeOverwrite (dict) $v.env (.of.env | default dict) }}{{ end -}}
 {{- range $name, $value := $env -}}
-{{- $secret := "(?i)(DATABASE.*URL|PASSWORD|SECRET|TOKEN|API_?KEY|CREDENTIAL|AUTHORIZATION|OTLP.*HEADERS|^DAYBOOK_(SLACK|DISCORD|VAPID|FCM)_)" -}}
-{{- $plain := "^DAYBOOK_(SECRETS_DIR|SECRET_ORGS_.*|SLACK_URL|FCM_URL|PLAID_TOKEN_FUNCTION|TWILIO_API_KEY_SID)$" -}}
+{{- $secret := "(?i)(DATABASE.*URL|PASSWORD|SECRET|TOKEN|API_?KEY|CREDENTIAL|AUTHORIZATION|OTLP.*HEADERS)" -}}
+{{- $plain := "^DAYBOOK_(SECRETS_DIR|SECRET_ORGS_.*|PLAID_TOKEN_FUNCTION|TWILIO_API_KEY_SID)$" -}}
 {{- if and (regexMatch $secret $name) (not (regexMatch $plain $name)) -}}
 {{- fail (printf "env: %s may hold a secret, which everyone who may read the Deployment would see: put it into the Secret that existingSecret names" $name) -}}
 {{- else if regexMatch "://[^/]*:[^/]*@" $value -}}
