@@ -111,7 +111,7 @@ func TestJournalThatCannotBePosted(t *testing.T) {
 	fixture.Ready(t, b.Pool, fixture.Invoice(org, "journal:taken", 1000))
 	b.work()
 	month := models.Period{StartsOn: models.NewDate(2026, 3, 1), EndsOn: models.NewDate(2026, 3, 31)}
-	_, err := books.AddPeriods(t.Context(), b.Pool, org, month)
+	_, err := books.AddPeriods(t.Context(), b.Pool, org, []models.Period{month}, books.AddPeriodsOptions{})
 	require.NoError(t, err)
 	for name, c := range map[string]struct {
 		change func(*books.Journal)

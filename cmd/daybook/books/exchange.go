@@ -32,7 +32,7 @@ func exchangeShowCommand(a *cli.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			e, err := books.ExchangeDifferences(c.Context(), db.Pool, org, day)
+			e, err := books.ExchangeDifferences(c.Context(), db.Pool, org, books.ExchangeOptions{Until: day})
 			if err != nil {
 				return err
 			}

@@ -91,7 +91,7 @@ func periodsAddCommand(a *cli.App) *cobra.Command {
 				return err
 			}
 			defer db.Close()
-			added, err := books.AddSignedPeriods(c.Context(), db.Pool, org, key, periods...)
+			added, err := books.AddPeriods(c.Context(), db.Pool, org, periods, books.AddPeriodsOptions{Key: key})
 			if err != nil {
 				return err
 			}
@@ -163,7 +163,10 @@ func periodsCloseCommand(a *cli.App) *cobra.Command {
 }
 
 func periodsOpenCommand(a *cli.App) *cobra.Command {
-	command := periodsChangeCommand(a, "open", books.OpenPeriod)
+	command := periodsChangeCommand(a, "open",
+		func(ctx context.Context, db books.DB, org string, p models.Period) (books.PeriodChange, error) {
+			return books.OpenPeriod(ctx, db, org, p, books.OpenOptions{})
+		})
 	command.Use = "open --org ORG (--month MONTH | --year YEAR | --from DAY)"
 	command.Short = "Open a period, or a year, and try again what had failed because it was closed"
 	command.Long = "Opens a period, or all of a year together. Jobs of the organization that had failed with " +
