@@ -168,7 +168,7 @@ func TestTypesOfAccountsWithEntries(t *testing.T) {
 	assert.True(t, done.Changed)
 	assert.Equal(t, []books.MovedBalance{{
 		Account: "4400", From: models.AccountIncome, To: models.AccountLiability,
-		Balance: "-10.00", Currency: "EUR",
+		BalanceMinor: "-1000", Balance: "-10.00", Currency: "EUR",
 	}}, done.Moved)
 	done, err = books.PutAccounts(t.Context(), b.Pool, org, change, books.AccountsOptions{})
 	require.NoError(t, err)

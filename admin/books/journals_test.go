@@ -179,7 +179,7 @@ func TestAccountsDryRun(t *testing.T) {
 	require.NoError(t, err)
 	assert.True(t, c.Changed)
 	assert.Equal(t, []books.MovedBalance{
-		{Account: "1200", From: models.AccountAsset, To: models.AccountLiability, Balance: "11.90", Currency: "EUR"},
+		{Account: "1200", From: models.AccountAsset, To: models.AccountLiability, BalanceMinor: "1190", Balance: "11.90", Currency: "EUR"},
 	}, c.Moved)
 	assert.Equal(t, 1, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.accounts WHERE code = '1200' AND type = 'asset'`))
 }

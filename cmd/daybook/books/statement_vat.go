@@ -32,7 +32,7 @@ func statementVATCommand(a *cli.App) *cobra.Command {
 					return err
 				}
 				for _, d := range answer.Documents {
-					a.Say("%s states %s %s of tax, and %s is posted.", d.DocumentID, d.Stated.Decimal, d.Currency, d.Posted.Decimal)
+					a.Say("%s states %s %s of tax, and %s is posted.", d.DocumentID, d.Stated, d.Currency, d.Posted)
 				}
 				if s.More {
 					a.Say("Others differ as well: --format json has the first 100; daybook.vat_differences lists all.")
