@@ -153,7 +153,8 @@ func TestACallbackThatDoesNotCome(t *testing.T) {
 			o := queue.JobOptions{}
 			if fleet != "" {
 				o.Queue = "letters"
-				require.NoError(t, queue.SetQueue(t.Context(), b.Pool, queue.NamedQueue{Name: o.Queue, Fleet: fleet}))
+				_, err := queue.SetQueue(t.Context(), b.Pool, queue.NamedQueue{Name: o.Queue, Fleet: fleet})
+				require.NoError(t, err)
 			}
 			id := b.enqueue(greet{}, o)
 			drained := queuetest.DrainJobs(t, b.Pool, b.registry, queuetest.JobsOptions{Advance: 2 * time.Hour, Fleet: fleet})

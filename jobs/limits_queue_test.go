@@ -17,7 +17,8 @@ import (
 // inBank declares the queue bank with a limit by key.
 func (b *bundle) inBank(l jobs.Limit) {
 	b.t.Helper()
-	require.NoError(b.t, queue.SetQueue(b.t.Context(), b.Pool, queue.NamedQueue{Name: "bank", Limit: l}))
+	_, err := queue.SetQueue(b.t.Context(), b.Pool, queue.NamedQueue{Name: "bank", Limit: l})
+	require.NoError(b.t, err)
 }
 
 // enqueueIn enqueues n jobs of a type and a key in a named queue; empty: in none.

@@ -163,6 +163,8 @@ $$;
 -- set_by: a person sets them, whose settings count until release_queue gives them back to the
 -- programs. What a program asks for meanwhile, as each does when it starts, is kept and counts
 -- then.
+--
+-- Returns whether the settings that count were changed.
 CREATE FUNCTION daybook.set_queue(
     name         text,
     fleet        text DEFAULT NULL,
@@ -173,7 +175,7 @@ CREATE FUNCTION daybook.set_queue(
     owner        text DEFAULT NULL,
     per_process  integer DEFAULT NULL,
     set_by       text DEFAULT NULL
-) RETURNS daybook.queues
+) RETURNS boolean
     LANGUAGE plpgsql
 AS $$
 #variable_conflict use_column
@@ -220,21 +222,21 @@ BEGIN
     IF NOT FOUND THEN
         SELECT u.* INTO made FROM daybook.queues u WHERE u.name = set_queue.name;
         IF set_queue.set_by IS NULL AND made.set_by IS NOT NULL AND made.declared IS DISTINCT FROM asked THEN
-            UPDATE daybook.queues u SET declared = asked WHERE u.name = made.name AND u.set_by IS NOT NULL RETURNING u.* INTO made;
+            UPDATE daybook.queues u SET declared = asked WHERE u.name = made.name AND u.set_by IS NOT NULL;
             RAISE NOTICE '% has set the queue %: these settings are kept, and count when daybook.release_queue gives it back', made.set_by, made.name;
         END IF;
-        RETURN made;
+        RETURN false;
     END IF;
     IF NOT daybook.move_queue(made.name) THEN
         INSERT INTO daybook.job_wait_checks (queue) VALUES (made.name);
     END IF;
     PERFORM daybook.wake_job_queue(made.fleet);
-    RETURN made;
+    RETURN true;
 END
 $$;
 COMMENT ON FUNCTION daybook.set_queue IS
     'Makes a named queue, or gives it these settings: what is null is at its default. At most rate attempts begin in '
-    'rate_seconds. What a person sets (set_by) counts until release_queue';
+    'rate_seconds. What a person sets (set_by) counts until release_queue. Returns whether the settings that count were changed';
 
 -- Gives a queue that a person has set back to the programs: what they have asked for last counts
 -- again. Returns whether a person had set it.

@@ -6982,7 +6982,7 @@ COMMENT ON FUNCTION daybook.set_job_limit(type text, by text, parallel integer, 
 
 -- Name: set_queue(text, text, integer, integer, double precision, integer, text, integer, text); Type: FUNCTION; Schema: daybook; Owner: -
 
-CREATE FUNCTION daybook.set_queue(name text, fleet text DEFAULT NULL::text, max_parallel integer DEFAULT NULL::integer, rate integer DEFAULT NULL::integer, rate_seconds double precision DEFAULT NULL::double precision, rate_burst integer DEFAULT NULL::integer, owner text DEFAULT NULL::text, per_process integer DEFAULT NULL::integer, set_by text DEFAULT NULL::text) RETURNS daybook.queues
+CREATE FUNCTION daybook.set_queue(name text, fleet text DEFAULT NULL::text, max_parallel integer DEFAULT NULL::integer, rate integer DEFAULT NULL::integer, rate_seconds double precision DEFAULT NULL::double precision, rate_burst integer DEFAULT NULL::integer, owner text DEFAULT NULL::text, per_process integer DEFAULT NULL::integer, set_by text DEFAULT NULL::text) RETURNS boolean
     LANGUAGE plpgsql
     AS $_$
 #variable_conflict use_column
@@ -7029,22 +7029,22 @@ BEGIN
     IF NOT FOUND THEN
         SELECT u.* INTO made FROM daybook.queues u WHERE u.name = set_queue.name;
         IF set_queue.set_by IS NULL AND made.set_by IS NOT NULL AND made.declared IS DISTINCT FROM asked THEN
-            UPDATE daybook.queues u SET declared = asked WHERE u.name = made.name AND u.set_by IS NOT NULL RETURNING u.* INTO made;
+            UPDATE daybook.queues u SET declared = asked WHERE u.name = made.name AND u.set_by IS NOT NULL;
             RAISE NOTICE '% has set the queue %: these settings are kept, and count when daybook.release_queue gives it back', made.set_by, made.name;
         END IF;
-        RETURN made;
+        RETURN false;
     END IF;
     IF NOT daybook.move_queue(made.name) THEN
         INSERT INTO daybook.job_wait_checks (queue) VALUES (made.name);
     END IF;
     PERFORM daybook.wake_job_queue(made.fleet);
-    RETURN made;
+    RETURN true;
 END
 $_$;
 
 -- Name: FUNCTION set_queue(name text, fleet text, max_parallel integer, rate integer, rate_seconds double precision, rate_burst integer, owner text, per_process integer, set_by text); Type: COMMENT; Schema: daybook; Owner: -
 
-COMMENT ON FUNCTION daybook.set_queue(name text, fleet text, max_parallel integer, rate integer, rate_seconds double precision, rate_burst integer, owner text, per_process integer, set_by text) IS 'Makes a named queue, or gives it these settings: what is null is at its default. At most rate attempts begin in rate_seconds. What a person sets (set_by) counts until release_queue';
+COMMENT ON FUNCTION daybook.set_queue(name text, fleet text, max_parallel integer, rate integer, rate_seconds double precision, rate_burst integer, owner text, per_process integer, set_by text) IS 'Makes a named queue, or gives it these settings: what is null is at its default. At most rate attempts begin in rate_seconds. What a person sets (set_by) counts until release_queue. Returns whether the settings that count were changed';
 
 -- Name: set_source(text, text); Type: FUNCTION; Schema: daybook; Owner: -
 

@@ -19,7 +19,7 @@ import (
 func TestJobsInOrderAreStored(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	require.NoError(t, queue.SetQueue(t.Context(), b.Pool, queue.NamedQueue{Name: "slow"}))
+	require.NoError(t, second(queue.SetQueue(t.Context(), b.Pool, queue.NamedQueue{Name: "slow"})))
 	first := b.newJob(welcome{}, queue.JobOptions{})
 	options := queue.JobOptions{Queue: "slow", Sequence: "order-17", After: []string{first.ID}}
 	many, err := queue.EnqueueJobs(t.Context(), b.Pool, []queue.NewJob{

@@ -83,7 +83,7 @@ func TestQueueWithALimit(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	set := func(l queue.Limit) error {
-		return queue.SetQueue(t.Context(), b.Pool, queue.NamedQueue{Name: "bank", Limit: l})
+		return second(queue.SetQueue(t.Context(), b.Pool, queue.NamedQueue{Name: "bank", Limit: l}))
 	}
 	limits := func() (found string) {
 		const read = `SELECT coalesce(string_agg(concat_ws(' ', scope, by, parallel, rate, rate_seconds, declared), ', '), '') FROM daybook.job_limits`
@@ -102,6 +102,16 @@ func TestQueueWithALimit(t *testing.T) {
 	}
 	require.NoError(t, set(queue.Limit{By: "payload.account", Parallel: 2, Rate: 10}))
 	assert.Equal(t, "queue/bank payload.account 2 10 1 t", limits())
+	for _, c := range []struct {
+		parallel int
+		changes  bool
+	}{{2, false}, {3, true}} {
+		changed, err := queue.SetQueue(t.Context(), b.Pool, queue.NamedQueue{
+			Name: "bank", Limit: queue.Limit{By: "payload.account", Parallel: c.parallel, Rate: 10},
+		})
+		require.NoError(t, err)
+		assert.Equal(t, c.changes, changed, "with %d at a time", c.parallel)
+	}
 	b.exec(`SELECT daybook.set_job_limit(queue => 'bank', by => 'org_id', parallel => 3)`)
 	require.NoError(t, set(queue.Limit{By: "payload.account", Parallel: 2}))
 	assert.Equal(t, "queue/bank org_id 3 f", limits(), "a person's stays")

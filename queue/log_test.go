@@ -48,6 +48,6 @@ func TestWithLog(t *testing.T) {
 		{"kind": "jobs", "org": org, "type": "welcome", "job": job.ID, "outcome": "enqueued"},
 		{"kind": "jobs", "org": org, "type": "welcome", "job": job.ID, "outcome": "unchanged"},
 		{"kind": "accounting", "org": org, "document": "inv", "job": document.JobID, "outcome": "enqueued"},
-		{"kind": "tasks", "type": "db_function", "job": strconv.FormatInt(task, 10), "outcome": "enqueued"},
+		{"kind": "tasks", "type": "db_function", "job": strconv.FormatInt(task.ID, 10), "outcome": "enqueued"},
 	}, lines)
 }

@@ -22,7 +22,7 @@ func TestListenEventsWithoutPoolOrFunction(t *testing.T) {
 func TestNilQueriersOfQueuesTasksAndCallbacks(t *testing.T) {
 	t.Parallel()
 	ctx, said := t.Context(), map[string]error{}
-	said["SetQueue"] = queue.SetQueue(ctx, nil, queue.NamedQueue{Name: "q"})
+	_, said["SetQueue"] = queue.SetQueue(ctx, nil, queue.NamedQueue{Name: "q"})
 	_, said["PauseQueue"] = queue.PauseQueue(ctx, nil, "q")
 	_, said["ResumeQueue"] = queue.ResumeQueue(ctx, nil, "q")
 	said["DeleteQueue"] = queue.DeleteQueue(ctx, nil, "q")
@@ -53,11 +53,11 @@ func TestQueuesThatCannotBeAreRefusedInGosWords(t *testing.T) {
 		"a fleet is named by":              {Fleet: "a b"},
 	} {
 		u.Name = "q"
-		err := queue.SetQueue(t.Context(), new(pgxpool.Pool), u)
+		_, err := queue.SetQueue(t.Context(), new(pgxpool.Pool), u)
 		require.ErrorIs(t, err, queue.ErrInvalid)
 		require.ErrorContains(t, err, says)
 	}
-	err := queue.SetQueue(t.Context(), new(pgxpool.Pool), queue.NamedQueue{Name: "1q"})
+	_, err := queue.SetQueue(t.Context(), new(pgxpool.Pool), queue.NamedQueue{Name: "1q"})
 	require.ErrorIs(t, err, queue.ErrInvalid)
 	require.ErrorContains(t, err, `"1q" cannot be the name of a queue`)
 }

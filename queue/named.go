@@ -57,29 +57,31 @@ type NamedQueue struct {
 	Limit Limit
 }
 
-// SetQueue makes a named queue, or gives it these settings, in the transaction q. Call it when a
-// program starts: it changes nothing where nothing is to be changed. A pause stays. Open jobs go to
+// SetQueue makes a named queue, or gives it these settings, in the transaction q, and says whether
+// that changed those that count. Call it when a program starts: it changes nothing where nothing is to
+// be changed. A pause stays. Open jobs go to
 // the fleet that is named. Where a person has set the queue (`daybook queues set`, the HTTP API,
 // the console), the settings are kept and count when that is taken back (`daybook queues release`);
 // a Limit that a person has set (`daybook jobs limit --queue`) stays until it is removed.
 //
 // Errors: ErrInvalid, ErrInvalidText (of Owner, or of the Limit's By), ErrNoQuerier, ErrNoTransaction (a GORM handle
 // outside of a transaction).
-func SetQueue(ctx context.Context, q Querier, u NamedQueue) error {
+func SetQueue(ctx context.Context, q Querier, u NamedQueue) (changed bool, err error) {
 	if err := cmp.Or(check(q), u.check()); err != nil {
-		return err
+		return false, err
 	}
-	err := store.SetQueue(ctx, q, store.NamedQueue{
+	changed, err = store.SetQueue(ctx, q, store.NamedQueue{
 		Name: u.Name, Fleet: u.Fleet, MaxParallel: u.MaxParallel, PerProcess: u.PerProcess, Rate: u.Rate,
 		RateSeconds: u.Per.Seconds(), RateBurst: u.Burst, Owner: u.Owner,
 	})
-	if err == nil {
-		_, err = store.SetKeyLimit(ctx, q, store.KeyLimit{
-			LimitScope: store.LimitScope{Queue: u.Name}, By: u.Limit.By, Parallel: u.Limit.Parallel, Rate: u.Limit.Rate,
-			RateSeconds: u.Limit.Per.Seconds(), Declared: true,
-		})
+	if err != nil {
+		return false, err
 	}
-	return err
+	limited, err := store.SetKeyLimit(ctx, q, store.KeyLimit{
+		LimitScope: store.LimitScope{Queue: u.Name}, By: u.Limit.By, Parallel: u.Limit.Parallel, Rate: u.Limit.Rate,
+		RateSeconds: u.Limit.Per.Seconds(), Declared: true,
+	})
+	return changed || limited, err
 }
 
 // longestPer is the longest time of a rate.

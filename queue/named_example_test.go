@@ -21,13 +21,17 @@ func ExampleSetQueue() {
 	defer e.Close()
 	ctx, pool := e.Context(), e.Pool
 
-	fmt.Println(queue.SetQueue(ctx, pool, bank()))
+	for range 2 {
+		changed, err := queue.SetQueue(ctx, pool, bank())
+		fmt.Println(changed, err)
+	}
 	job, err := queue.EnqueueJob(ctx, pool, "acme", Receipt{OrderID: "order-7"}, queue.JobOptions{Queue: "bank"})
 	fmt.Println(job.Result, err)
 	_, err = queue.EnqueueJob(ctx, pool, "acme", Receipt{OrderID: "order-8"}, queue.JobOptions{Queue: "bnak"})
 	fmt.Println(errors.Is(err, queue.ErrQueueNotFound))
 	// Output:
-	// <nil>
+	// true <nil>
+	// false <nil>
 	// enqueued <nil>
 	// true
 }
@@ -44,7 +48,7 @@ func ExamplePauseQueue() {
 		fmt.Println(changed, err)
 	}
 	// Output:
-	// <nil>
+	// true <nil>
 	// true <nil>
 	// false <nil>
 }
@@ -58,7 +62,7 @@ func ExampleResumeQueue() {
 	changed, err := queue.ResumeQueue(ctx, pool, "bank")
 	fmt.Println(changed, err) // it was not paused
 	// Output:
-	// <nil>
+	// true <nil>
 	// false <nil>
 }
 
@@ -74,7 +78,7 @@ func ExampleDeleteQueue() {
 	_, err = queue.CancelJob(ctx, pool, job.ID)
 	fmt.Println(err, queue.DeleteQueue(ctx, pool, "bank"))
 	// Output:
-	// <nil>
+	// true <nil>
 	// enqueued <nil>
 	// true
 	// <nil> <nil>

@@ -21,7 +21,8 @@ func TestReplicasThatStartTogether(t *testing.T) {
 			assert.NoError(t, err)
 			_, err = queue.SetHooks(t.Context(), b.Pool, org, []string{"stock"})
 			assert.NoError(t, err)
-			assert.NoError(t, queue.SetQueue(t.Context(), b.Pool, queue.NamedQueue{Name: "bank", Fleet: "shop"}))
+			_, err = queue.SetQueue(t.Context(), b.Pool, queue.NamedQueue{Name: "bank", Fleet: "shop"})
+			assert.NoError(t, err)
 		})
 	}
 	all.Wait()

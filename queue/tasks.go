@@ -52,31 +52,35 @@ type NewTask struct {
 	Options TaskOptions
 }
 
-// EnqueueTask enqueues a task, in the transaction q, and returns its id. Every call makes a task: a
+// EnqueuedTask is a task that was enqueued.
+type EnqueuedTask struct {
+	ID int64
+}
+
+// EnqueueTask enqueues a task, in the transaction q. Every call makes a task: a
 // business process that must begin once has a kickoff function that is idempotent (docs/tasks.md).
 //
 // Errors: ErrInvalidTaskType, ErrPayloadTooLarge, ErrPayloadInvalid, ErrInvalidTime, ErrNoQuerier,
 // ErrNoTransaction (a GORM handle outside of a transaction). Each is found before anything is
 // written.
-func EnqueueTask(ctx context.Context, q Querier, p TaskPayload, o TaskOptions) (int64, error) {
+func EnqueueTask(ctx context.Context, q Querier, p TaskPayload, o TaskOptions) (EnqueuedTask, error) {
 	row, err := newTaskRow(NewTask{Payload: p, Options: o})
 	if err != nil {
-		return 0, err
+		return EnqueuedTask{}, err
 	}
 	if err := check(q); err != nil {
-		return 0, err
+		return EnqueuedTask{}, err
 	}
-	ids, err := store.EnqueueTasks(ctx, q, []store.NewTask{row}, 1)
+	done, err := enqueueTasks(ctx, q, []store.NewTask{row}, 1)
 	if err != nil {
-		return 0, err
+		return EnqueuedTask{}, err
 	}
-	logTasks(ctx, []store.NewTask{row}, ids)
-	return ids[0], nil
+	return done[0], nil
 }
 
-// EnqueueTasks is EnqueueTask for many tasks, in one statement per MaxMany. The ids are in the
+// EnqueueTasks is EnqueueTask for many tasks, in one statement per MaxMany. What it returns is in the
 // order of the tasks. One task that is wrong refuses all; the error names its position.
-func EnqueueTasks(ctx context.Context, q Querier, tasks []NewTask) ([]int64, error) {
+func EnqueueTasks(ctx context.Context, q Querier, tasks []NewTask) ([]EnqueuedTask, error) {
 	rows := make([]store.NewTask, len(tasks))
 	for i, t := range tasks {
 		row, err := newTaskRow(t)
@@ -88,20 +92,23 @@ func EnqueueTasks(ctx context.Context, q Querier, tasks []NewTask) ([]int64, err
 	if err := check(q); err != nil {
 		return nil, err
 	}
-	ids, err := store.EnqueueTasks(ctx, q, rows, MaxMany)
-	if err == nil {
-		logTasks(ctx, rows, ids)
-	}
-	return ids, err
+	return enqueueTasks(ctx, q, rows, MaxMany)
 }
 
-// logTasks logs tasks that were enqueued.
-func logTasks(ctx context.Context, rows []store.NewTask, ids []int64) {
-	if log := logOf(ctx); log != nil {
-		for i := range rows {
-			logEnqueued(ctx, log, "tasks", "", rows[i].Type, strconv.FormatInt(ids[i], 10), "", Enqueued)
+// enqueueTasks enqueues tasks, and logs them.
+func enqueueTasks(ctx context.Context, q Querier, rows []store.NewTask, batch int) ([]EnqueuedTask, error) {
+	ids, err := store.EnqueueTasks(ctx, q, rows, batch)
+	if err != nil {
+		return nil, err
+	}
+	done, log := make([]EnqueuedTask, len(ids)), logOf(ctx)
+	for i, id := range ids {
+		done[i].ID = id
+		if log != nil {
+			logEnqueued(ctx, log, "tasks", "", rows[i].Type, strconv.FormatInt(id, 10), "", Enqueued)
 		}
 	}
+	return done, nil
 }
 
 // CheckTask returns the error that EnqueueTask would return for a task before it reaches the

@@ -30,11 +30,11 @@ func ExampleEnqueueTask() {
 
 	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 		// … write the user …
-		id, err := queue.EnqueueTask(ctx, tx, SendWelcome{Function: "comms.welcome_supervisor", UserID: 7},
+		task, err := queue.EnqueueTask(ctx, tx, SendWelcome{Function: "comms.welcome_supervisor", UserID: 7},
 			queue.TaskOptions{
 				ScheduledAt: time.Now().Add(time.Minute),
 			})
-		fmt.Println(id)
+		fmt.Println(task.ID)
 		return err
 	})
 	fmt.Println(err)
@@ -53,8 +53,8 @@ func ExampleEnqueueTasks() {
 	for i := range tasks {
 		tasks[i] = queue.NewTask{Payload: SendWelcome{Function: "comms.welcome_supervisor", UserID: int64(i)}}
 	}
-	ids, err := queue.EnqueueTasks(ctx, pool, tasks)
-	fmt.Println(len(ids), ids[0], err)
+	done, err := queue.EnqueueTasks(ctx, pool, tasks)
+	fmt.Println(len(done), done[0].ID, err)
 	// Output: 1000 1 <nil>
 }
 
@@ -73,11 +73,11 @@ func ExampleRawTask() {
 	e := pgtest.NewExample()
 	defer e.Close()
 
-	task := queue.RawTask{
+	payload := queue.RawTask{
 		Type: "email",
 		Data: json.RawMessage(`{"task_type": "email", "before_handler": "comms.get_email_payload"}`),
 	}
-	id, err := queue.EnqueueTask(context.Background(), e.Pool, task, queue.TaskOptions{})
-	fmt.Println(id, err)
+	task, err := queue.EnqueueTask(context.Background(), e.Pool, payload, queue.TaskOptions{})
+	fmt.Println(task.ID, err)
 	// Output: 1 <nil>
 }

@@ -32,7 +32,7 @@ func everythingOfTasks(ctx context.Context, q queue.Querier) error {
 	if err != nil {
 		return err
 	}
-	ids, err := queue.EnqueueTasks(ctx, q, []queue.NewTask{
+	more, err := queue.EnqueueTasks(ctx, q, []queue.NewTask{
 		{Payload: queue.RawTask{Type: "t", Data: json.RawMessage(`{"null": null, "n": 1.50, "l": ["a,b", "{}"]}`)}},
 		{Payload: p, Options: queue.TaskOptions{ScheduledAt: time.Now().Add(-hour)}},
 		{Payload: queue.RawTask{Type: "t"}},
@@ -40,7 +40,7 @@ func everythingOfTasks(ctx context.Context, q queue.Querier) error {
 	if err != nil {
 		return err
 	}
-	if len(ids) != 3 || ids[0] <= one || ids[1] <= ids[0] || ids[2] <= ids[1] {
+	if len(more) != 3 || more[0].ID <= one.ID || more[1].ID <= more[0].ID || more[2].ID <= more[1].ID {
 		return errors.New("not one id for each task, in their order")
 	}
 	return nil
@@ -167,7 +167,7 @@ func TestErrorsOfTaskRequests(t *testing.T) {
 	assert.Zero(t, b.tasks())
 	require.NoError(t, raw(`{"a": `+strings.Repeat(`[`, 100)+strings.Repeat(`]`, 100)+`}`),
 		"a task's payload may be as deep as it wants")
-	ids, err := queue.EnqueueTasks(t.Context(), b.Pool, nil)
+	none, err := queue.EnqueueTasks(t.Context(), b.Pool, nil)
 	require.NoError(t, err)
-	assert.Empty(t, ids)
+	assert.Empty(t, none)
 }

@@ -49,7 +49,7 @@ func TestTextsAndTimesThatNoRowCanHave(t *testing.T) {
 		_, said["PauseQueue"] = queue.PauseQueue(ctx, q, wrong)
 		_, said["ResumeQueue"] = queue.ResumeQueue(ctx, q, wrong)
 		said["DeleteQueue"] = queue.DeleteQueue(ctx, q, wrong)
-		said["SetQueue"] = queue.SetQueue(ctx, q, queue.NamedQueue{Name: "q", Owner: wrong})
+		_, said["SetQueue"] = queue.SetQueue(ctx, q, queue.NamedQueue{Name: "q", Owner: wrong})
 		_, said["EnqueueJobWithCallback"] = queue.EnqueueJobWithCallback(ctx, q, "acme", payload,
 			queue.CallbackOptions{Name: wrong, Within: time.Hour}, queue.JobOptions{})
 		_, said["CompleteCallback"] = queue.CompleteCallback(ctx, q, wrong, map[string]any{})

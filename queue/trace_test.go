@@ -58,13 +58,13 @@ func TestTraceOfRequests(t *testing.T) {
 			_, err := queue.MarkDocumentReady(ctx, tx, queue.Document{OrgID: org, ID: n + "4"})
 			return err
 		}))
-		ids, err := queue.EnqueueTasks(ctx, b.Pool,
+		tasks, err := queue.EnqueueTasks(ctx, b.Pool,
 			[]queue.NewTask{
 				{Payload: queue.RawTask{Type: "t"}},
 				{Payload: queue.RawTask{Type: "t", Data: json.RawMessage(`{"a": 1}`)}},
 			})
 		require.NoError(t, err)
-		require.Len(t, ids, 2)
+		require.Len(t, tasks, 2)
 	}
 	assert.Equal(t, []string{traceparent, traceparent, traceparent, "", "", "", "", "", ""},
 		b.traces("daybook.jobs", "created_at, id"))

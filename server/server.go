@@ -3,9 +3,10 @@ package server
 import (
 	"cmp"
 	"context"
-	"crypto/ed25519"
+	"crypto"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -17,6 +18,7 @@ import (
 	"github.com/daybook-dev/daybook/encryption"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/listing"
+	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/server/internal/console"
 	"github.com/daybook-dev/daybook/server/internal/httpapi"
 	"github.com/daybook-dev/daybook/workers"
@@ -40,8 +42,9 @@ type Options struct {
 	// Encryption encrypts members of payloads that requests name, and shows to tokens with the scope
 	// decrypt what jobs keep encrypted; nil: there are no keys.
 	Encryption *encryption.Cipher
-	// ClosingKey signs the closings that are asked for on the console; nil: they are not signed.
-	ClosingKey ed25519.PrivateKey
+	// ClosingKey signs the closings that are asked for on the console, as books.CloseOptions.Key does;
+	// nil: they are not signed.
+	ClosingKey crypto.Signer
 	// TypeName returns the name by which a job's type is registered, for a type that has other names
 	// as well: Registry.TypeName of package jobs does. nil: each type has one name.
 	TypeName func(jobType string) string
@@ -87,6 +90,9 @@ type Server struct {
 func New(ctx context.Context, o Options) (*Server, error) {
 	if o.Pool == nil {
 		return nil, errors.New("server: Options.Pool is required")
+	}
+	if _, err := models.ClosingPublicKey(o.ClosingKey); err != nil {
+		return nil, fmt.Errorf("server: Options.ClosingKey: %w", err)
 	}
 	lists, err := listing.New(o.Pool)
 	if err != nil {

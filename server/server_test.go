@@ -3,6 +3,9 @@ package server_test
 import (
 	"bytes"
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"io"
 	"log/slog"
 	"net"
@@ -12,11 +15,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/daybook-dev/daybook/admin/tokens"
 	"github.com/daybook-dev/daybook/internal/dev/pgtest"
+	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/server"
 )
 
@@ -26,6 +31,16 @@ func TestPoolIsRequired(t *testing.T) {
 	t.Parallel()
 	_, err := server.New(t.Context(), server.Options{})
 	require.ErrorContains(t, err, "Options.Pool is required")
+}
+
+// A key that cannot sign closings is refused at the start, and not when a period is closed.
+func TestClosingKeyIsChecked(t *testing.T) {
+	t.Parallel()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	_, err = server.New(t.Context(), server.Options{Pool: new(pgxpool.Pool), ClosingKey: key})
+	require.ErrorIs(t, err, models.ErrClosingKey)
+	require.ErrorContains(t, err, "Options.ClosingKey")
 }
 
 // ask sends a request, and returns the answer's status and body.

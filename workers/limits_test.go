@@ -70,9 +70,10 @@ func TestKilledWorkerFreesThePlacesOfKeys(t *testing.T) {
 
 func testKilledKeyHolder(t *testing.T, in string) {
 	b := setup(t)
-	require.NoError(t, queue.SetQueue(t.Context(), b.Pool, queue.NamedQueue{
+	_, err := queue.SetQueue(t.Context(), b.Pool, queue.NamedQueue{
 		Name: "bank", Limit: queue.Limit{By: "payload.key", Parallel: keyedParallel},
-	}))
+	})
+	require.NoError(t, err)
 	victim := b.process("victim", envNaps+"=yes")
 	b.runJobs(`{}`)
 	keys := []string{"a", "b", "c"}

@@ -45,9 +45,11 @@ type MovedBalance struct {
 	Account string             `json:"account"`
 	From    models.AccountType `json:"from"`
 	To      models.AccountType `json:"to"`
-	// Balance is debits less credits, with the decimals of the currency.
-	Balance  string `json:"balance"`
-	Currency string `json:"currency"`
+	// BalanceMinor is debits less credits, in minor units; Balance is the same with the decimals of the
+	// currency.
+	BalanceMinor string `json:"balance_minor"`
+	Balance      string `json:"balance"`
+	Currency     string `json:"currency"`
 }
 
 // PutAccounts adds accounts to an organization's chart, or changes their names, types, currencies,
@@ -94,7 +96,10 @@ func PutAccounts(ctx context.Context, db DB, org string, accounts []models.Accou
 func movedBalances(retyped []ledgerdb.Retyped) []MovedBalance {
 	moved := make([]MovedBalance, len(retyped))
 	for i, r := range retyped {
-		moved[i] = MovedBalance{r.Account, r.From, r.To, minor.Decimal(r.Balance, r.Currency), r.Currency}
+		moved[i] = MovedBalance{
+			Account: r.Account, From: r.From, To: r.To, BalanceMinor: r.Balance.String(),
+			Balance: minor.Decimal(r.Balance, r.Currency), Currency: r.Currency,
+		}
 	}
 	return moved
 }

@@ -9,14 +9,21 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
+// AgeingOptions says what an ageing is of. The zero value is that of today.
+type AgeingOptions struct {
+	// On is the day: what was posted until then counts; none: today, in UTC.
+	On models.Date
+}
+
 // Ageing lists what is open on a day by counterparty, account and currency, in that order, and how
-// long it has been due. Without a day it is that of today, in UTC.
+// long it has been due.
 //
 // Errors: ErrOrganizationNotFound.
-func Ageing(ctx context.Context, db DB, org string, on models.Date) ([]models.Aged, error) {
+func Ageing(ctx context.Context, db DB, org string, o AgeingOptions) ([]models.Aged, error) {
 	if err := readable(ctx, db, org); err != nil {
 		return nil, err
 	}
+	on := o.On
 	if on.IsZero() {
 		on = models.NewDate(time.Now().UTC().Date())
 	}

@@ -28,7 +28,7 @@ func TestAgeing(t *testing.T) {
 	} {
 		day, err := models.ParseDate(on)
 		require.NoError(t, err)
-		list, err := books.Ageing(t.Context(), b.Pool, org, day)
+		list, err := books.Ageing(t.Context(), b.Pool, org, books.AgeingOptions{On: day})
 		require.NoError(t, err)
 		var got []string
 		for _, a := range list {
@@ -37,7 +37,7 @@ func TestAgeing(t *testing.T) {
 		}
 		assert.Equal(t, want, got, on)
 	}
-	list, err := books.Ageing(t.Context(), b.Pool, org, models.Date{})
+	list, err := books.Ageing(t.Context(), b.Pool, org, books.AgeingOptions{})
 	require.NoError(t, err)
 	assert.Len(t, list, 2, "today")
 }
@@ -82,7 +82,7 @@ func TestStatementsOfAGroupOfSeveral(t *testing.T) {
 	b.reconcile("a", "b", "p")
 	statements := func(from models.Date) map[string][]string {
 		t.Helper()
-		aged, err := books.Ageing(t.Context(), b.Pool, org, models.NewDate(2026, 3, 31))
+		aged, err := books.Ageing(t.Context(), b.Pool, org, books.AgeingOptions{On: models.NewDate(2026, 3, 31)})
 		require.NoError(t, err)
 		open := map[string]string{"Ada": "0", "Bo": "0"}
 		for _, a := range aged {

@@ -60,7 +60,7 @@ func TestAPoolWithStricterDefaults(t *testing.T) {
 	require.NoError(t, err)
 	_, err = books.ApplyRules(t.Context(), conn, org, append(sample.Rules(), "# changed\n"...), books.ApplyOptions{})
 	require.NoError(t, err)
-	require.NoError(t, second(books.AddPeriods(t.Context(), conn, org, books.Year(2026)...)))
+	require.NoError(t, addPeriods(t.Context(), conn, org, books.Year(2026)...))
 }
 
 // A period that is named as a month must be that month; the refusal closes nothing.
@@ -68,7 +68,7 @@ func TestPeriodsAreNamedExactly(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	quarter := models.Period{StartsOn: models.NewDate(2026, 1, 1), EndsOn: models.NewDate(2026, 3, 31)}
-	require.NoError(t, second(books.AddPeriods(t.Context(), b.Pool, org, quarter)))
+	require.NoError(t, addPeriods(t.Context(), b.Pool, org, quarter))
 	_, err := books.ClosePeriod(t.Context(), b.Pool, org, books.Month(2026, 1), books.CloseOptions{})
 	require.ErrorIs(t, err, books.ErrInvalid)
 	assert.ErrorContains(t, err, "ends on 2026-03-31, not on 2026-01-31")
@@ -85,13 +85,13 @@ func TestPeriodsAreNamedExactly(t *testing.T) {
 func TestPeriodsAreAddedAgain(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	added, err := books.AddPeriods(t.Context(), b.Pool, org, books.Month(2026, 3))
+	added, err := books.AddPeriods(t.Context(), b.Pool, org, []models.Period{books.Month(2026, 3)}, books.AddPeriodsOptions{})
 	require.NoError(t, err)
 	assert.Len(t, added, 1)
 	_, err = books.ClosePeriod(t.Context(), b.Pool, org, books.Month(2026, 3), books.CloseOptions{})
 	require.NoError(t, err)
 	for _, want := range []int{11, 0} {
-		added, err = books.AddPeriods(t.Context(), b.Pool, org, books.Year(2026)...)
+		added, err = books.AddPeriods(t.Context(), b.Pool, org, books.Year(2026), books.AddPeriodsOptions{})
 		require.NoError(t, err)
 		assert.Len(t, added, want)
 	}
@@ -115,7 +115,7 @@ func TestWrongBooks(t *testing.T) {
 			[]models.Account{{Code: "1", Type: models.AccountAsset, Currencies: models.Currencies{"EURO"}}},
 			books.AccountsOptions{})),
 		"policy":    second(books.SetClosedPeriodPolicy(t.Context(), b.Pool, org, "perhaps")),
-		"no period": second(books.AddPeriods(t.Context(), b.Pool, org)),
+		"no period": addPeriods(t.Context(), b.Pool, org),
 	} {
 		require.ErrorIs(t, err, books.ErrInvalid, name)
 	}
@@ -129,13 +129,13 @@ func second[T any](_ T, err error) error { return err }
 func TestWhatFailedComesBack(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	require.NoError(t, second(books.AddPeriods(t.Context(), b.Pool, org, books.Month(2026, 3))))
+	require.NoError(t, addPeriods(t.Context(), b.Pool, org, books.Month(2026, 3)))
 	_, err := books.ClosePeriod(t.Context(), b.Pool, org, books.Month(2026, 3), books.CloseOptions{})
 	require.NoError(t, err)
 	fixture.Ready(t, b.Pool, fixture.Invoice(org, "late", 1000))
 	b.work()
 	b.tx(func(ctx context.Context, tx pgx.Tx) {
-		p, err := books.OpenPeriod(ctx, books.In(tx), org, books.Month(2026, 3))
+		p, err := books.OpenPeriod(ctx, books.In(tx), org, books.Month(2026, 3), books.OpenOptions{})
 		require.NoError(t, err)
 		assert.Equal(t, 1, p.Returned)
 	})
@@ -168,7 +168,7 @@ func TestTypesOfAccountsWithEntries(t *testing.T) {
 	assert.True(t, done.Changed)
 	assert.Equal(t, []books.MovedBalance{{
 		Account: "4400", From: models.AccountIncome, To: models.AccountLiability,
-		Balance: "-10.00", Currency: "EUR",
+		BalanceMinor: "-1000", Balance: "-10.00", Currency: "EUR",
 	}}, done.Moved)
 	done, err = books.PutAccounts(t.Context(), b.Pool, org, change, books.AccountsOptions{})
 	require.NoError(t, err)

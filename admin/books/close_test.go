@@ -24,7 +24,7 @@ func TestClosingNamesWhatIsNotPosted(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	ctx := t.Context()
-	require.NoError(t, second(books.AddPeriods(ctx, b.Pool, org, books.Month(2026, 2), books.Month(2026, 3))))
+	require.NoError(t, addPeriods(ctx, b.Pool, org, books.Month(2026, 2), books.Month(2026, 3)))
 	write := func(id string, issued models.Date, change func(d *models.Document)) {
 		d := fixture.Invoice(org, id, 1000)
 		d.IssueDate = issued
@@ -77,7 +77,7 @@ func TestClosingNamesWhatIsNotPosted(t *testing.T) {
 func TestManyUnpostedDocumentsAreCounted(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	require.NoError(t, second(books.AddPeriods(t.Context(), b.Pool, org, books.Month(2026, 3))))
+	require.NoError(t, addPeriods(t.Context(), b.Pool, org, books.Month(2026, 3)))
 	for n := range 2 * 15 {
 		fixture.Ready(t, b.Pool, fixture.Invoice(org, fmt.Sprintf("inv-%02d", n), 1000))
 	}
@@ -98,13 +98,13 @@ func TestPeriodsHaveDatesOfTheRange(t *testing.T) {
 		"date 0001-01-01: want one from 1900-01-01": {StartsOn: models.NewDate(1, 1, 1), EndsOn: day},
 		"date 3000-01-01: want one from 1900-01-01": {StartsOn: day, EndsOn: models.NewDate(3000, 1, 1)},
 	} {
-		err := second(books.AddPeriods(t.Context(), b.Pool, org, p))
+		err := addPeriods(t.Context(), b.Pool, org, p)
 		require.ErrorIs(t, err, books.ErrInvalid, message)
 		assert.ErrorContains(t, err, message)
 	}
 	require.ErrorIs(t, second(books.ClosePeriod(t.Context(), b.Pool, org, models.Period{}, books.CloseOptions{})),
 		books.ErrInvalid)
-	require.ErrorIs(t, second(books.OpenPeriod(t.Context(), b.Pool, org, models.Period{})), books.ErrInvalid)
+	require.ErrorIs(t, second(books.OpenPeriod(t.Context(), b.Pool, org, models.Period{}, books.OpenOptions{})), books.ErrInvalid)
 	assert.Equal(t, before, b.Dump(t))
 	_, err := b.Pool.Exec(t.Context(),
 		`INSERT INTO daybook.periods (org_id, starts_on, ends_on) VALUES ($1, '0001-01-01', '2026-03-01')`, org)
@@ -115,11 +115,11 @@ func TestPeriodsHaveDatesOfTheRange(t *testing.T) {
 func TestAPeriodIsAddedForWhatFailed(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	require.NoError(t, second(books.AddPeriods(t.Context(), b.Pool, org, books.Month(2026, 4))))
+	require.NoError(t, addPeriods(t.Context(), b.Pool, org, books.Month(2026, 4)))
 	require.NoError(t, second(books.ClosePeriod(t.Context(), b.Pool, org, books.Month(2026, 4), books.CloseOptions{})))
 	fixture.Ready(t, b.Pool, fixture.Invoice(org, "march", 1000))
 	assert.Equal(t, 1, b.work().Failed)
-	require.NoError(t, second(books.AddPeriods(t.Context(), b.Pool, org, books.Month(2026, 3))))
+	require.NoError(t, addPeriods(t.Context(), b.Pool, org, books.Month(2026, 3)))
 	assert.Equal(t, 1, b.work().Completed)
 }
 
@@ -141,8 +141,7 @@ func TestClosingSeesDatesThatRulesCompute(t *testing.T) {
 	b := setup(t)
 	ctx := t.Context()
 	require.NoError(t, second(books.ApplyRules(ctx, b.Pool, org, []byte(datedRules), books.ApplyOptions{})))
-	require.NoError(t, second(books.AddPeriods(ctx, b.Pool, org, books.Month(2026, 2), books.Month(2026, 3),
-		books.Month(2026, 4))))
+	require.NoError(t, addPeriods(ctx, b.Pool, org, books.Month(2026, 2), books.Month(2026, 3), books.Month(2026, 4)))
 	write := func(id string, issued models.Date, change func(d *models.Document)) {
 		d := fixture.Invoice(org, id, 1000)
 		d.IssueDate = issued
@@ -166,20 +165,19 @@ func TestAddingAPeriodNamesWhatItShutsOut(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	ctx := t.Context()
-	require.NoError(t, second(books.AddPeriods(ctx, b.Pool, org, books.Month(2026, 1))))
+	require.NoError(t, addPeriods(ctx, b.Pool, org, books.Month(2026, 1)))
 	require.NoError(t, second(books.ClosePeriod(ctx, b.Pool, org, books.Month(2026, 1), books.CloseOptions{})))
 	fixture.Ready(t, b.Pool, fixture.Invoice(org, "march", 1000))
 	before := b.Dump(t)
-	err := second(books.AddPeriods(ctx, b.Pool, org, books.Month(2026, 4)))
+	err := addPeriods(ctx, b.Pool, org, books.Month(2026, 4))
 	require.ErrorIs(t, err, books.ErrUnposted)
 	require.ErrorContains(t, err, "adding the period from 2026-04-01 to 2026-04-30 would shut out 1 document that is "+
 		"not posted (0 failed, 1 wait): march of 2026-03-14 (pending). "+
 		"It closes the days in no period before it. Add a period for those days first")
 	assert.Equal(t, before, b.Dump(t))
-	require.NoError(t, second(books.AddPeriods(ctx, b.Pool, org, books.Month(2026, 4), books.Month(2026, 2),
-		books.Month(2026, 3))))
+	require.NoError(t, addPeriods(ctx, b.Pool, org, books.Month(2026, 4), books.Month(2026, 2), books.Month(2026, 3)))
 	assert.Equal(t, 1, b.work().Completed)
-	require.NoError(t, second(books.AddPeriods(ctx, b.Pool, org, books.Month(2026, 8))), "what is posted is not shut out")
+	require.NoError(t, addPeriods(ctx, b.Pool, org, books.Month(2026, 8)), "what is posted is not shut out")
 }
 
 // A change of a period that is so already says that it changed nothing.
@@ -188,7 +186,7 @@ func TestUnchangedPeriodsAreUnchanged(t *testing.T) {
 	b := setup(t)
 	ctx := t.Context()
 	march := books.Month(2026, 3)
-	require.NoError(t, second(books.AddPeriods(ctx, b.Pool, org, march)))
+	require.NoError(t, addPeriods(ctx, b.Pool, org, march))
 	for _, changed := range []bool{true, false} {
 		c, err := books.ClosePeriod(ctx, b.Pool, org, march, books.CloseOptions{})
 		require.NoError(t, err)
@@ -196,7 +194,7 @@ func TestUnchangedPeriodsAreUnchanged(t *testing.T) {
 		assert.Equal(t, models.PeriodClosed, c.State)
 	}
 	for _, changed := range []bool{true, false} {
-		c, err := books.OpenPeriod(ctx, b.Pool, org, march)
+		c, err := books.OpenPeriod(ctx, b.Pool, org, march, books.OpenOptions{})
 		require.NoError(t, err)
 		assert.Equal(t, changed, c.Changed)
 		assert.Equal(t, models.PeriodOpen, c.State)
@@ -236,7 +234,7 @@ func TestClosingWaitsForWhatIsBeingWritten(t *testing.T) {
 			b := setup(t)
 			b.withRates()
 			ctx := t.Context()
-			require.NoError(t, second(books.AddPeriods(ctx, b.Pool, org, books.Month(2026, 3))))
+			require.NoError(t, addPeriods(ctx, b.Pool, org, books.Month(2026, 3)))
 			fixture.Ready(t, b.Pool, in("USD", sold(org, "a", "Ada", 1, 10000)), in("USD", pays(org, "p", "Ada", 6, 10000)))
 			b.work()
 			b.reconcile("a", "p")
@@ -273,10 +271,10 @@ func TestClosingBesidePlainSQL(t *testing.T) {
 	b := setup(t)
 	ctx := t.Context()
 	march := books.Month(2026, 3)
-	require.NoError(t, second(books.AddPeriods(ctx, b.Pool, org, march)))
+	require.NoError(t, addPeriods(ctx, b.Pool, org, march))
 	for _, change := range []func() error{
 		func() error { return second(books.ClosePeriod(ctx, b.Pool, org, march, books.CloseOptions{})) },
-		func() error { return second(books.OpenPeriod(ctx, b.Pool, org, march)) },
+		func() error { return second(books.OpenPeriod(ctx, b.Pool, org, march, books.OpenOptions{})) },
 	} {
 		posting, err := b.Pool.Begin(ctx)
 		require.NoError(t, err)
@@ -305,7 +303,7 @@ func TestClosingBesidePlainSQLOfSeveralPeriods(t *testing.T) {
 				t.Parallel()
 				b := setup(t)
 				ctx := t.Context()
-				require.NoError(t, second(books.AddPeriods(ctx, b.Pool, org, order...)))
+				require.NoError(t, addPeriods(ctx, b.Pool, org, order...))
 				posting, err := b.Pool.Begin(ctx)
 				require.NoError(t, err)
 				defer func() { _ = posting.Rollback(context.WithoutCancel(ctx)) }()

@@ -3,7 +3,7 @@ package books
 import (
 	"cmp"
 	"context"
-	"crypto/ed25519"
+	"crypto"
 
 	"github.com/jackc/pgx/v5"
 
@@ -139,11 +139,13 @@ func noteClosings(ctx context.Context, tx pgx.Tx, org string, rules ledgerdb.Com
 
 // signClosing signs a row of the chain that closes; an opening needs no signature. Without a row or a
 // key it does nothing.
-func signClosing(ctx context.Context, tx pgx.Tx, c *models.Closing, key ed25519.PrivateKey) error {
-	if c == nil || key == nil || c.Action != models.ActionClosed {
+func signClosing(ctx context.Context, tx pgx.Tx, c *models.Closing, key crypto.Signer) error {
+	if c == nil || c.Action != models.ActionClosed {
 		return nil
 	}
-	c.Sign(key)
+	if err := c.Sign(key); err != nil || c.Signature == nil {
+		return err
+	}
 	return ledgerdb.SignClosing(ctx, tx, c)
 }
 

@@ -70,8 +70,7 @@ func TestClosingsFormAChain(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	ctx := t.Context()
-	require.NoError(t, second(books.AddPeriods(ctx, b.Pool, org, books.Month(2026, 1), books.Month(2026, 3),
-		books.Month(2026, 4), books.Month(2026, 7))))
+	require.NoError(t, addPeriods(ctx, b.Pool, org, books.Month(2026, 1), books.Month(2026, 3), books.Month(2026, 4), books.Month(2026, 7)))
 	b.posted("early", models.NewDate(2025, 12, 31))
 	b.posted("march", models.NewDate(2026, 3, 31))
 	b.posted("april", models.NewDate(2026, 4, 1))
@@ -89,8 +88,8 @@ func TestClosingsFormAChain(t *testing.T) {
 		`UPDATE daybook.periods SET state = 'closed', closed_at = clock_timestamp() WHERE starts_on IN ('2026-01-01', '2026-04-01')`)
 	require.NoError(t, err)
 	// The one that ends a gap closes it.
-	require.NoError(t, second(books.AddPeriods(ctx, b.Pool, org, books.Month(2026, 6))))
-	o, err := books.OpenPeriod(ctx, b.Pool, org, books.Month(2026, 3))
+	require.NoError(t, addPeriods(ctx, b.Pool, org, books.Month(2026, 6)))
+	o, err := books.OpenPeriod(ctx, b.Pool, org, books.Month(2026, 3), books.OpenOptions{})
 	require.NoError(t, err)
 	assert.Equal(t, models.ActionOpened, o.Closing.Action)
 	require.NoError(t, second(books.ClosePeriod(ctx, b.Pool, org, books.Month(2026, 3), books.CloseOptions{})))
@@ -125,9 +124,9 @@ func TestClosingBeforeTheFirstImpact(t *testing.T) {
 	b := setup(t)
 	ctx := t.Context()
 	march := books.Month(2026, 3)
-	require.NoError(t, second(books.AddPeriods(ctx, b.Pool, org, march)))
+	require.NoError(t, addPeriods(ctx, b.Pool, org, march))
 	require.NoError(t, second(books.ClosePeriod(ctx, b.Pool, org, march, books.CloseOptions{})))
-	require.NoError(t, second(books.OpenPeriod(ctx, b.Pool, org, march)))
+	require.NoError(t, second(books.OpenPeriod(ctx, b.Pool, org, march, books.OpenOptions{})))
 	b.posted("first", models.NewDate(2026, 3, 31))
 	assert.Empty(t, b.differences(nil))
 }
@@ -162,7 +161,7 @@ func TestEachChangeOfWhatIsClosedIsFound(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	ctx := t.Context()
-	require.NoError(t, second(books.AddPeriods(ctx, b.Pool, org, books.Year(2026)...)))
+	require.NoError(t, addPeriods(ctx, b.Pool, org, books.Year(2026)...))
 	for day := 1; day <= 28; day += 9 {
 		b.posted(fmt.Sprintf("jan-%d", day), models.NewDate(2026, 1, day))
 		b.posted(fmt.Sprintf("feb-%d", day), models.NewDate(2026, 2, day))
@@ -172,7 +171,7 @@ func TestEachChangeOfWhatIsClosedIsFound(t *testing.T) {
 	for _, m := range []time.Month{1, 2, 3} {
 		require.NoError(t, second(books.ClosePeriod(ctx, b.Pool, org, books.Month(2026, m), books.CloseOptions{})))
 	}
-	require.NoError(t, second(books.OpenPeriod(ctx, b.Pool, org, books.Month(2026, 2))))
+	require.NoError(t, second(books.OpenPeriod(ctx, b.Pool, org, books.Month(2026, 2), books.OpenOptions{})))
 	b.posted("feb-late", models.NewDate(2026, 2, 3))
 	require.NoError(t, second(books.ClosePeriod(ctx, b.Pool, org, books.Month(2026, 2), books.CloseOptions{})))
 	require.Empty(t, b.differences(nil))
@@ -222,7 +221,7 @@ func TestWhatIsAddedToClosedDaysIsFound(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	ctx := t.Context()
-	require.NoError(t, second(books.AddPeriods(ctx, b.Pool, org, books.Month(2026, 3))))
+	require.NoError(t, addPeriods(ctx, b.Pool, org, books.Month(2026, 3)))
 	b.posted("march", models.NewDate(2026, 3, 3))
 	_, err := b.Pool.Exec(ctx, `SELECT setval('daybook.impact_id_seq', 10)`)
 	require.NoError(t, err)
@@ -255,7 +254,7 @@ func TestChangesOfTheChainAreFound(t *testing.T) {
 	ctx := t.Context()
 	public, private, err := ed25519.GenerateKey(nil)
 	require.NoError(t, err)
-	require.NoError(t, second(books.AddPeriods(ctx, b.Pool, org, books.Year(2026)...)))
+	require.NoError(t, addPeriods(ctx, b.Pool, org, books.Year(2026)...))
 	for _, m := range []time.Month{1, 2, 3} {
 		c, err := books.ClosePeriod(ctx, b.Pool, org, books.Month(2026, m), books.CloseOptions{Key: private})
 		require.NoError(t, err)
@@ -327,7 +326,7 @@ func TestDaysToCloseAreThoseThatAClosingCloses(t *testing.T) {
 			require.NoError(t, b.Pool.QueryRow(ctx, `SELECT daybook.days_to_close($1, $2)::text`, org, m.StartsOn.Time()).Scan(&want))
 			switch rapid.IntRange(0, 3).Draw(r, "step") {
 			case 0:
-				require.NoError(t, second(books.AddPeriods(ctx, b.Pool, org, m)))
+				require.NoError(t, addPeriods(ctx, b.Pool, org, m))
 			case 1:
 				c, err := books.ClosePeriod(ctx, b.Pool, org, m, books.CloseOptions{})
 				if want == nil {
@@ -336,7 +335,7 @@ func TestDaysToCloseAreThoseThatAClosingCloses(t *testing.T) {
 					require.Equal(t, *want, c.Closing.Days)
 				}
 			case 2:
-				if _, err := books.OpenPeriod(ctx, b.Pool, org, m); want == nil {
+				if _, err := books.OpenPeriod(ctx, b.Pool, org, m, books.OpenOptions{}); want == nil {
 					require.ErrorIs(t, err, books.ErrPeriodNotFound)
 				} else {
 					require.NoError(t, err)
@@ -359,7 +358,7 @@ func TestDaysToCloseAreThoseThatAClosingCloses(t *testing.T) {
 func TestTheChainDependsOnNoClock(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	require.NoError(t, second(books.AddPeriods(t.Context(), b.Pool, org, books.Month(2026, 3))))
+	require.NoError(t, addPeriods(t.Context(), b.Pool, org, books.Month(2026, 3)))
 	b.posted("march", models.NewDate(2026, 3, 3))
 	_, err := b.Pool.Exec(t.Context(), `
 ALTER TABLE daybook.impacts DISABLE TRIGGER USER;

@@ -4,6 +4,7 @@ import (
 	"github.com/daybook-dev/daybook/failure"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
+	"github.com/daybook-dev/daybook/models"
 )
 
 // Errors of this package; compare with errors.Is. Rules that do not compile are a
@@ -35,6 +36,8 @@ var (
 	ErrJournal = failure.New(failure.DocumentRefused, "the journal cannot be posted")
 	// ErrJournalNotFound: the organization has no journal of that id.
 	ErrJournalNotFound = failure.New(failure.DocumentNotFound, "no such journal")
+	// ErrClosingKey: what is to sign closings is no Ed25519 key.
+	ErrClosingKey = models.ErrClosingKey
 	// ErrNoDB: a function was given nothing to work on.
 	ErrNoDB = failure.New(failure.Misuse, "the DB is nil: pass a pool or a connection, or books.In of your transaction")
 	// ErrNotMigrated: the database lacks Daybook's schema: run `daybook migrate up`.

@@ -82,7 +82,7 @@ func priced(e *pgtest.Example) {
 		_, err = books.PutRates(e.Context(), e.Pool, "acme", []models.CurrencyRate{
 			{Currency: "USD", ValidOn: models.NewDate(2026, time.March, 1), Rate: "0.90", Source: "ECB"},
 			{Currency: "USD", ValidOn: models.NewDate(2026, time.March, 20), Rate: "0.92", Source: "ECB"},
-		})
+		}, books.PutRatesOptions{})
 	}
 	if err != nil {
 		panic(err)
@@ -142,7 +142,7 @@ func ExampleUnreconcile() {
 	defer e.Close()
 	together(e)
 
-	fmt.Println(books.Unreconcile(e.Context(), e.Pool, "acme", "payment-1"))
+	fmt.Println(books.Unreconcile(e.Context(), e.Pool, "acme", []string{"payment-1"}))
 	// Output: [invoice-1 payment-1] <nil>
 }
 
@@ -168,7 +168,7 @@ func ExampleAgeing() {
 	e := owed()
 	defer e.Close()
 
-	rows, err := books.Ageing(e.Context(), e.Pool, "acme", models.NewDate(2026, time.March, 31))
+	rows, err := books.Ageing(e.Context(), e.Pool, "acme", books.AgeingOptions{On: models.NewDate(2026, time.March, 31)})
 	fmt.Println(rows[0].Counterparty, rows[0].Open, rows[0].Due30, err)
 	// Output: Sample Customer 1900 1900 <nil>
 }
@@ -217,8 +217,7 @@ func ExamplePutRates() {
 	defer e.Close()
 	priced(e)
 
-	fmt.Println(books.PutRates(e.Context(), e.Pool, "acme",
-		[]models.CurrencyRate{{Currency: "USD", ValidOn: models.NewDate(2026, time.March, 31), Rate: "0.93"}}))
+	fmt.Println(books.PutRates(e.Context(), e.Pool, "acme", []models.CurrencyRate{{Currency: "USD", ValidOn: models.NewDate(2026, time.March, 31), Rate: "0.93"}}, books.PutRatesOptions{}))
 	// Output: 1 <nil>
 }
 
@@ -238,7 +237,7 @@ func ExampleExchangeDifferences() {
 	priced(e)
 	together(e)
 
-	x, err := books.ExchangeDifferences(e.Context(), e.Pool, "acme", models.NewDate(2026, time.March, 31))
+	x, err := books.ExchangeDifferences(e.Context(), e.Pool, "acme", books.ExchangeOptions{Until: models.NewDate(2026, time.March, 31)})
 	fmt.Println(x.Realised, x.Currency, err)
 	// Output: 200 EUR <nil>
 }

@@ -66,7 +66,7 @@ func ExampleCashStatement() {
 	e := withSale()
 	defer e.Close()
 
-	s, err := books.CashStatement(e.Context(), e.Pool, "acme", models.NewDate(2026, 3, 1), models.Date{})
+	s, err := books.CashStatement(e.Context(), e.Pool, "acme", books.CashOptions{From: models.NewDate(2026, 3, 1)})
 	bank := s.Lines[0]
 	fmt.Println(bank.Name, bank.Opening, bank.In, bank.Out, bank.Closing, err)
 	// Output: Bank 0 11900 0 11900 <nil>
@@ -76,7 +76,7 @@ func ExampleVATSummary() {
 	e := withSale()
 	defer e.Close()
 
-	s, err := books.VATSummary(e.Context(), e.Pool, "acme", models.NewDate(2026, 3, 1), models.NewDate(2026, 3, 31))
+	s, err := books.VATSummary(e.Context(), e.Pool, "acme", books.VATOptions{From: models.NewDate(2026, 3, 1), To: models.NewDate(2026, 3, 31)})
 	for _, l := range s.Lines {
 		fmt.Println(l.Kind, l.Country, l.Rate, l.Account, l.Tax)
 	}

@@ -175,7 +175,7 @@ func ExampleAddPeriods() {
 	defer e.Close()
 
 	for range 2 {
-		added, err := books.AddPeriods(e.Context(), e.Pool, "acme", books.Year(2026)...)
+		added, err := books.AddPeriods(e.Context(), e.Pool, "acme", books.Year(2026), books.AddPeriodsOptions{})
 		fmt.Println(len(added), err)
 	}
 	// Output:
@@ -199,7 +199,7 @@ func ExampleClosePeriod() {
 	e := opened()
 	defer e.Close()
 	ctx := e.Context()
-	if _, err := books.AddPeriods(ctx, e.Pool, "acme", books.Year(2026)...); err != nil {
+	if _, err := books.AddPeriods(ctx, e.Pool, "acme", books.Year(2026), books.AddPeriodsOptions{}); err != nil {
 		panic(err)
 	}
 
@@ -217,11 +217,11 @@ func ExampleOpenPeriod() {
 	e := opened()
 	defer e.Close()
 	ctx := e.Context()
-	if _, err := books.AddPeriods(ctx, e.Pool, "acme", books.Year(2026)...); err != nil {
+	if _, err := books.AddPeriods(ctx, e.Pool, "acme", books.Year(2026), books.AddPeriodsOptions{}); err != nil {
 		panic(err)
 	}
 
-	p, err := books.OpenPeriod(ctx, e.Pool, "acme", books.Month(2026, time.March))
+	p, err := books.OpenPeriod(ctx, e.Pool, "acme", books.Month(2026, time.March), books.OpenOptions{})
 	fmt.Println(p.State, p.Returned, err)
 	// Output: open 0 <nil>
 }
@@ -230,7 +230,7 @@ func ExamplePeriods() {
 	e := opened()
 	defer e.Close()
 	ctx := e.Context()
-	if _, err := books.AddPeriods(ctx, e.Pool, "acme", books.Month(2026, time.March)); err != nil {
+	if _, err := books.AddPeriods(ctx, e.Pool, "acme", []models.Period{books.Month(2026, time.March)}, books.AddPeriodsOptions{}); err != nil {
 		panic(err)
 	}
 

@@ -14,19 +14,25 @@ import (
 	"github.com/daybook-dev/daybook/models"
 )
 
-// ExchangeDifferences reads what was won and lost until a day by rates, where items in other
+// ExchangeOptions says which exchange differences are meant. The zero value means all of them.
+type ExchangeOptions struct {
+	// Until is the day: what was posted until then counts; none: all.
+	Until models.Date
+}
+
+// ExchangeDifferences reads what was won and lost by rates until a day, where items in other
 // currencies than the organization's own pay each other in a group: the amount times what the rate
 // of the credit's day is above that of the debit's, the oldest items first.
 //
 // Errors: ErrInvalid (it has no currency of its own), ErrOrganizationNotFound.
-func ExchangeDifferences(ctx context.Context, db DB, org string, until models.Date) (e models.Exchange, err error) {
+func ExchangeDifferences(ctx context.Context, db DB, org string, o ExchangeOptions) (e models.Exchange, err error) {
 	if err = readable(ctx, db, org); err != nil {
 		return e, err
 	}
 	err = store.ReadSnapshot(ctx, db, func(tx pgx.Tx) error {
-		e, err = readExchange(ctx, tx, org, until)
+		e, err = readExchange(ctx, tx, org, o.Until)
 		if err == nil && e.Accounts != nil {
-			e.Booked, _, err = ledgerdb.ExchangeBooked(ctx, tx, org, e.Accounts[0], lastDay(until))
+			e.Booked, _, err = ledgerdb.ExchangeBooked(ctx, tx, org, e.Accounts[0], lastDay(o.Until))
 			if err == nil {
 				e.ToBook = new(big.Int).Sub(e.Realised, e.Booked)
 			}

@@ -34,10 +34,10 @@ func (b *bundle) withRates() {
 	require.NoError(b.t, err)
 	rates, err := books.ParseRates([]byte(fileOfRates))
 	require.NoError(b.t, err)
-	changed, err := books.PutRates(b.t.Context(), b.Pool, org, rates)
+	changed, err := books.PutRates(b.t.Context(), b.Pool, org, rates, books.PutRatesOptions{})
 	require.NoError(b.t, err)
 	require.EqualValues(b.t, 4, changed)
-	changed, err = books.PutRates(b.t.Context(), b.Pool, org, rates)
+	changed, err = books.PutRates(b.t.Context(), b.Pool, org, rates, books.PutRatesOptions{})
 	require.NoError(b.t, err)
 	require.Zero(b.t, changed)
 }
@@ -63,7 +63,7 @@ func TestExchangeDifferences(t *testing.T) {
 	b.reconcile("own", "own-p")
 
 	march := models.NewDate(2026, 3, 31)
-	e, err := books.ExchangeDifferences(t.Context(), b.Pool, org, march)
+	e, err := books.ExchangeDifferences(t.Context(), b.Pool, org, books.ExchangeOptions{Until: march})
 	require.NoError(t, err)
 	var got []string
 	for _, d := range e.Differences {
@@ -76,7 +76,7 @@ func TestExchangeDifferences(t *testing.T) {
 	}, got)
 	assert.Equal(t, "580", e.Realised.String())
 	assert.Nil(t, e.ToBook)
-	e, err = books.ExchangeDifferences(t.Context(), b.Pool, org, models.NewDate(2026, 3, 6))
+	e, err = books.ExchangeDifferences(t.Context(), b.Pool, org, books.ExchangeOptions{Until: models.NewDate(2026, 3, 6)})
 	require.NoError(t, err)
 	assert.Equal(t, "240", e.Realised.String(), "what was paid by then")
 
@@ -105,7 +105,7 @@ func TestExchangeDifferences(t *testing.T) {
 	assert.Equal(t, [3]int64{400, -580, 180}, [3]int64{balance("1370"), balance("4920"), balance("6960")})
 	b.reconcile("a", "b", "p", "q")
 	assert.Equal(t, "exchange:2026-03-31/3", book(march).DocumentID)
-	e, err = books.ExchangeDifferences(t.Context(), b.Pool, org, march)
+	e, err = books.ExchangeDifferences(t.Context(), b.Pool, org, books.ExchangeOptions{Until: march})
 	require.NoError(t, err)
 	assert.Equal(t, []string{"580", "580", "0"}, []string{e.Realised.String(), e.Booked.String(), e.ToBook.String()})
 }
@@ -113,9 +113,9 @@ func TestExchangeDifferences(t *testing.T) {
 func TestRates(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	_, err := books.PutRates(t.Context(), b.Pool, org, []models.CurrencyRate{{Currency: "USD", ValidOn: models.NewDate(2026, 3, 1), Rate: "1"}})
+	_, err := books.PutRates(t.Context(), b.Pool, org, []models.CurrencyRate{{Currency: "USD", ValidOn: models.NewDate(2026, 3, 1), Rate: "1"}}, books.PutRatesOptions{})
 	require.ErrorIs(t, err, books.ErrInvalid, "no own currency")
-	_, err = books.ExchangeDifferences(t.Context(), b.Pool, org, models.Date{})
+	_, err = books.ExchangeDifferences(t.Context(), b.Pool, org, books.ExchangeOptions{})
 	require.ErrorIs(t, err, books.ErrInvalid)
 	b.withRates()
 	own, err := books.OwnCurrency(t.Context(), b.Pool, org)
@@ -247,7 +247,7 @@ func TestADateThatWasCorrectedCountsForNothing(t *testing.T) {
 	b.work()
 	b.reconcile("a", "b", "p")
 
-	e, err := books.ExchangeDifferences(t.Context(), b.Pool, org, models.Date{})
+	e, err := books.ExchangeDifferences(t.Context(), b.Pool, org, books.ExchangeOptions{})
 	require.NoError(t, err)
 	require.Len(t, e.Differences, 1)
 	d := e.Differences[0]

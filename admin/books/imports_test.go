@@ -163,7 +163,7 @@ func TestUndoLeavesTheBooksAsTheyWere(t *testing.T) {
 		run++
 		of := fmt.Sprint("undo-", run)
 		fixture.Organization(t, b.Pool, of)
-		require.NoError(t, second(books.AddPeriods(t.Context(), b.Pool, of, books.Month(2026, time.March), books.Month(2026, time.April))))
+		require.NoError(t, addPeriods(t.Context(), b.Pool, of, books.Month(2026, time.March), books.Month(2026, time.April)))
 		policy := rapid.SampledFrom([]models.ClosedPeriodPolicy{models.PolicyFail, models.PolicyFirstOpenDay}).Draw(rt, "policy")
 		require.NoError(t, second(books.SetClosedPeriodPolicy(t.Context(), b.Pool, of, policy)))
 		document := func(n int) *models.Document {

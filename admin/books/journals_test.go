@@ -111,7 +111,7 @@ func TestJournalThatCannotBePosted(t *testing.T) {
 	fixture.Ready(t, b.Pool, fixture.Invoice(org, "journal:taken", 1000))
 	b.work()
 	month := models.Period{StartsOn: models.NewDate(2026, 3, 1), EndsOn: models.NewDate(2026, 3, 31)}
-	_, err := books.AddPeriods(t.Context(), b.Pool, org, month)
+	_, err := books.AddPeriods(t.Context(), b.Pool, org, []models.Period{month}, books.AddPeriodsOptions{})
 	require.NoError(t, err)
 	for name, c := range map[string]struct {
 		change func(*books.Journal)
@@ -179,7 +179,7 @@ func TestAccountsDryRun(t *testing.T) {
 	require.NoError(t, err)
 	assert.True(t, c.Changed)
 	assert.Equal(t, []books.MovedBalance{
-		{Account: "1200", From: models.AccountAsset, To: models.AccountLiability, Balance: "11.90", Currency: "EUR"},
+		{Account: "1200", From: models.AccountAsset, To: models.AccountLiability, BalanceMinor: "1190", Balance: "11.90", Currency: "EUR"},
 	}, c.Moved)
 	assert.Equal(t, 1, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.accounts WHERE code = '1200' AND type = 'asset'`))
 }

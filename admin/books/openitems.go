@@ -170,7 +170,7 @@ func Reconcile(ctx context.Context, db DB, org string, documents []string, reaso
 // that would be alone in its group leaves it as well. Nothing is posted.
 //
 // Errors: ErrInvalid, ErrGroupNotFound (none of them is in a group), ErrOrganizationNotFound.
-func Unreconcile(ctx context.Context, db DB, org string, documents ...string) ([]string, error) {
+func Unreconcile(ctx context.Context, db DB, org string, documents []string) ([]string, error) {
 	if len(documents) == 0 || slices.ContainsFunc(documents, func(s string) bool { return !store.ValidText(s) }) {
 		return nil, store.Invalid("name the documents")
 	}

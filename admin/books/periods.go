@@ -2,7 +2,7 @@ package books
 
 import (
 	"context"
-	"crypto/ed25519"
+	"crypto"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -42,6 +42,13 @@ func Periods(ctx context.Context, db DB, org string) ([]models.Period, error) {
 	return periods, err
 }
 
+// AddPeriodsOptions says how to add periods. The zero value signs nothing.
+type AddPeriodsOptions struct {
+	// Key signs the closings of days in no period that the added ones lead to, as CloseOptions.Key
+	// does; nil: they are not signed.
+	Key crypto.Signer
+}
+
 // AddPeriods adds open periods, of which only StartsOn and EndsOn count, and returns them. One that
 // is there with the same days stays as it is, open or closed, and is not returned: a second call
 // changes nothing. One that overlaps another, ends before it starts, or has a date that
@@ -52,20 +59,15 @@ func Periods(ctx context.Context, db DB, org string) ([]models.Period, error) {
 // a date failed or wait, it is refused with an *UnpostedError: add a period for those days first,
 // or in the same call.
 //
-// Errors: ErrUnposted, ErrInvalid, ErrOrganizationNotFound.
-func AddPeriods(ctx context.Context, db DB, org string, periods ...models.Period) (added []models.Period, err error) {
-	return AddSignedPeriods(ctx, db, org, nil, periods...)
-}
-
-// AddSignedPeriods is AddPeriods, and signs the closings of days in no period that it leads to, as
-// CloseOptions.Key does. A nil key signs nothing.
-//
-// Errors: those of AddPeriods.
-func AddSignedPeriods(ctx context.Context, db DB, org string, key ed25519.PrivateKey, periods ...models.Period) (
+// Errors: ErrUnposted, ErrInvalid, ErrClosingKey, ErrOrganizationNotFound.
+func AddPeriods(ctx context.Context, db DB, org string, periods []models.Period, o AddPeriodsOptions) (
 	added []models.Period, err error,
 ) {
 	if len(periods) == 0 {
 		return nil, store.Refuse(ErrInvalid, "there is no period to add", "")
+	}
+	if _, err := models.ClosingPublicKey(o.Key); err != nil {
+		return nil, err
 	}
 	err = change(ctx, db, org, false, func(tx pgx.Tx) (err error) {
 		var closings []models.Closing
@@ -83,7 +85,7 @@ func AddSignedPeriods(ctx context.Context, db DB, org string, key ed25519.Privat
 			return &UnpostedError{Period: added[0], Unposted: unposted}
 		}
 		for i := range closings {
-			if err := signClosing(ctx, tx, &closings[i], key); err != nil {
+			if err := signClosing(ctx, tx, &closings[i], o.Key); err != nil {
 				return err
 			}
 		}
@@ -118,8 +120,10 @@ type PeriodChange struct {
 type CloseOptions struct {
 	// Force closes it although documents with a date that is closed are not posted.
 	Force bool
-	// Key signs the closing, unless it is nil. The database does not have it.
-	Key ed25519.PrivateKey
+	// Key signs the closing, unless it is nil; the database does not have it. It is an
+	// ed25519.PrivateKey, or one in hardware or in a service, whose Public is an ed25519.PublicKey. It
+	// signs before the commit: while it takes long, documents of the organization wait.
+	Key crypto.Signer
 }
 
 // ClosePeriod closes the period that begins on p.StartsOn: nothing is posted into it until it is
@@ -132,9 +136,12 @@ type CloseOptions struct {
 // CloseOptions.Force is set. Dates that the rules compute count as well. Documents of which Daybook
 // knows no date are counted in PeriodChange.Unposted, and do not refuse it.
 //
-// Errors: ErrUnposted, ErrPeriodNotFound, ErrInvalid, ErrOrganizationNotFound.
+// Errors: ErrUnposted, ErrPeriodNotFound, ErrInvalid, ErrClosingKey, ErrOrganizationNotFound.
 func ClosePeriod(ctx context.Context, db DB, org string, p models.Period, o CloseOptions) (PeriodChange, error) {
 	var c PeriodChange
+	if _, err := models.ClosingPublicKey(o.Key); err != nil {
+		return c, err
+	}
 	err := change(ctx, db, org, false, func(tx pgx.Tx) (err error) {
 		if err := ledgerdb.LockPeriods(ctx, tx, org); err != nil {
 			return err
@@ -187,12 +194,15 @@ func closePeriod(ctx context.Context, tx pgx.Tx, org string, p models.Period, ru
 	return store.Wrap("read what was open", json.Unmarshal(c.Closing.List, &c.Open))
 }
 
+// OpenOptions says how to open a period. It has no field yet.
+type OpenOptions struct{}
+
 // OpenPeriod opens the period that begins on p.StartsOn, and p.EndsOn, unless it is zero, must be
 // its last day. Jobs that had failed because it was closed are pending again. A second call changes
 // nothing.
 //
 // Errors: ErrPeriodNotFound, ErrInvalid, ErrOrganizationNotFound.
-func OpenPeriod(ctx context.Context, db DB, org string, p models.Period) (PeriodChange, error) {
+func OpenPeriod(ctx context.Context, db DB, org string, p models.Period, _ OpenOptions) (PeriodChange, error) {
 	var c PeriodChange
 	err := change(ctx, db, org, false, func(tx pgx.Tx) error {
 		if err := ledgerdb.LockPeriods(ctx, tx, org); err != nil {

@@ -51,11 +51,14 @@ func Rates(ctx context.Context, db DB, org string, o RatesOptions) ([]models.Cur
 	return ledgerdb.Rates(ctx, db, org, o.Currency, after, limit)
 }
 
+// PutRatesOptions says how to set rates. It has no field yet.
+type PutRatesOptions struct{}
+
 // PutRates sets rates of currencies, each from a day on until the next rate, and returns how many
 // are new or another. Their Actor is not looked at.
 //
 // Errors: ErrInvalid, ErrOrganizationNotFound.
-func PutRates(ctx context.Context, db DB, org string, rates []models.CurrencyRate) (changed int64, err error) {
+func PutRates(ctx context.Context, db DB, org string, rates []models.CurrencyRate, _ PutRatesOptions) (changed int64, err error) {
 	seen := make(map[string]bool, len(rates))
 	for i := range rates {
 		if wrong := wrongRate(&rates[i]); wrong != "" {

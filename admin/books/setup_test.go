@@ -10,11 +10,13 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/admin/books"
 	"github.com/daybook-dev/daybook/internal/dev/pgtest"
 	"github.com/daybook-dev/daybook/internal/dev/pgtest/fixture"
 	"github.com/daybook-dev/daybook/internal/engine"
 	"github.com/daybook-dev/daybook/internal/ledger"
 	"github.com/daybook-dev/daybook/internal/store"
+	"github.com/daybook-dev/daybook/models"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
@@ -51,4 +53,9 @@ func (b *bundle) work() engine.Report {
 func (b *bundle) tx(f func(context.Context, pgx.Tx)) {
 	b.t.Helper()
 	fixture.Tx(b.t, b.Pool, f)
+}
+
+// addPeriods adds periods without a key.
+func addPeriods(ctx context.Context, db books.DB, org string, periods ...models.Period) error {
+	return second(books.AddPeriods(ctx, db, org, periods, books.AddPeriodsOptions{}))
 }

@@ -54,17 +54,23 @@ func IncomeStatement(ctx context.Context, db DB, org string, o StatementOptions)
 	return statement(ctx, db, models.StatementIncome, org, o)
 }
 
+// CashOptions says what a statement of cash counts. The zero value counts all that is posted.
+type CashOptions struct {
+	// From and To are the first and the last posting date; no date: no limit.
+	From, To models.Date
+}
+
 // CashStatement is what the accounts with the role cash had before a span of days, what was posted
-// to both of their sides in it, and what they had after it. No date: no limit. Errors: ErrInvalid,
+// to both of their sides in it, and what they had after it. Errors: ErrInvalid,
 // ErrOrganizationNotFound.
-func CashStatement(ctx context.Context, db DB, org string, from, to models.Date) (models.CashStatement, error) {
-	if err := checkSpan(from, to); err != nil {
+func CashStatement(ctx context.Context, db DB, org string, o CashOptions) (models.CashStatement, error) {
+	if err := checkSpan(o.From, o.To); err != nil {
 		return models.CashStatement{}, err
 	}
 	if err := readable(ctx, db, org); err != nil {
 		return models.CashStatement{}, err
 	}
-	return ledgerdb.ReadCashStatement(ctx, db, org, from, to)
+	return ledgerdb.ReadCashStatement(ctx, db, org, o.From, o.To)
 }
 
 func statement(ctx context.Context, db DB, kind models.StatementKind, org string, o StatementOptions,
@@ -157,17 +163,23 @@ func monthsBefore(d models.Date, months int, last bool) models.Date {
 // vatDocuments is how many of the documents that cause a difference a VAT summary names.
 const vatDocuments = 100
 
+// VATOptions says what a VAT summary counts. The zero value counts all that is posted.
+type VATOptions struct {
+	// From and To are the first and the last posting date; no date: no limit.
+	From, To models.Date
+}
+
 // VATSummary is the taxes of a span of posting dates: as documents state them by direction, country,
 // category, code and rate, as they are posted to accounts with the role tax, and the difference, with
-// at most 100 of the documents that cause it. No date: no limit. Only documents of the table
-// daybook.documents state taxes here; what those of other sources post is a difference. Errors:
-// ErrInvalid, ErrOrganizationNotFound.
-func VATSummary(ctx context.Context, db DB, org string, from, to models.Date) (models.VATSummary, error) {
-	if err := checkSpan(from, to); err != nil {
+// at most 100 of the documents that cause it. Only documents of the table daybook.documents state
+// taxes here; what those of other sources post is a difference. Errors: ErrInvalid,
+// ErrOrganizationNotFound.
+func VATSummary(ctx context.Context, db DB, org string, o VATOptions) (models.VATSummary, error) {
+	if err := checkSpan(o.From, o.To); err != nil {
 		return models.VATSummary{}, err
 	}
 	if err := readable(ctx, db, org); err != nil {
 		return models.VATSummary{}, err
 	}
-	return ledgerdb.ReadVATSummary(ctx, db, org, from, to, vatDocuments)
+	return ledgerdb.ReadVATSummary(ctx, db, org, o.From, o.To, vatDocuments)
 }

@@ -32,7 +32,7 @@ func TestStatementsAreHledgers(t *testing.T) {
 	b := setup(t)
 	ctx := t.Context()
 	quarter := []models.Period{books.Month(2026, 1), books.Month(2026, 2), books.Month(2026, 3), books.Month(2026, 4)}
-	require.NoError(t, second(books.AddPeriods(ctx, b.Pool, org, quarter...)))
+	require.NoError(t, addPeriods(ctx, b.Pool, org, quarter...))
 	_, err = books.SetClosedPeriodPolicy(ctx, b.Pool, org, models.PolicyFirstOpenDay)
 	require.NoError(t, err)
 	sell := func(id string, month, day int, net int64) {

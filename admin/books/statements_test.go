@@ -19,7 +19,7 @@ import (
 // vatText is a VAT summary in a line a line of it.
 func (b *bundle) vatText(month models.Period) string {
 	b.t.Helper()
-	s, err := books.VATSummary(b.t.Context(), b.Pool, org, month.StartsOn, month.EndsOn)
+	s, err := books.VATSummary(b.t.Context(), b.Pool, org, books.VATOptions{From: month.StartsOn, To: month.EndsOn})
 	require.NoError(b.t, err)
 	var out strings.Builder
 	for _, l := range s.Lines {
@@ -46,7 +46,7 @@ func TestVATSummaryOfCorrections(t *testing.T) {
 	b := setup(t)
 	ctx := t.Context()
 	march, april := books.Month(2026, 3), books.Month(2026, 4)
-	require.NoError(t, second(books.AddPeriods(ctx, b.Pool, org, march, april)))
+	require.NoError(t, addPeriods(ctx, b.Pool, org, march, april))
 	_, err := books.SetClosedPeriodPolicy(ctx, b.Pool, org, models.PolicyFirstOpenDay)
 	require.NoError(t, err)
 	write := func(id string, net int64, change func(d *models.Document)) {
@@ -72,7 +72,7 @@ func TestVATSummaryOfCorrections(t *testing.T) {
 	half := models.Period{StartsOn: march.StartsOn, EndsOn: models.NewDate(2026, 3, 14)}
 	assert.Equal(t, before, b.vatText(half), "part of a closed month")
 
-	require.NoError(t, second(books.OpenPeriod(ctx, b.Pool, org, march)))
+	require.NoError(t, second(books.OpenPeriod(ctx, b.Pool, org, march, books.OpenOptions{})))
 	assert.Equal(t, before, b.vatText(march), "opened")
 	write("b", 500, plain) // in March again
 	const opened = "out DE VAT 19: 3, 1400, 266\nstated_total: 266\n3800: 266\nposted_total: 266\ndifference: 0\n"
@@ -89,7 +89,7 @@ func TestVATSummaryNamesDifferences(t *testing.T) {
 	b := setup(t)
 	ctx := t.Context()
 	march := books.Month(2026, 3)
-	require.NoError(t, second(books.AddPeriods(ctx, b.Pool, org, march)))
+	require.NoError(t, addPeriods(ctx, b.Pool, org, march))
 	fixture.Ready(t, b.Pool, fixture.Invoice(org, "a", 1000), &models.Document{
 		OrgID: org, ID: "paid", Type: models.DocumentJournal, Direction: models.DirectionOut, Currency: "EUR",
 		IssueDate: models.NewDate(2026, 3, 20),
@@ -115,7 +115,7 @@ func TestStatementColumns(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	ctx := t.Context()
-	require.NoError(t, second(books.AddPeriods(ctx, b.Pool, org, books.Month(2026, 2), books.Month(2026, 3))))
+	require.NoError(t, addPeriods(ctx, b.Pool, org, books.Month(2026, 2), books.Month(2026, 3)))
 	for i, day := range []models.Date{models.NewDate(2025, 3, 31), models.NewDate(2026, 2, 28), models.NewDate(2026, 3, 1)} {
 		d := fixture.Invoice(org, fmt.Sprint("inv-", i), int64(1000*(i+1)))
 		d.IssueDate = day
@@ -191,7 +191,7 @@ func TestCloseYear(t *testing.T) {
 	ctx := t.Context()
 	chart := []models.Account{{Code: "2900", Name: "Retained earnings", Type: models.AccountEquity}}
 	require.NoError(t, second(books.PutAccounts(ctx, b.Pool, org, chart, books.AccountsOptions{})))
-	require.NoError(t, second(books.AddPeriods(ctx, b.Pool, org, books.Month(2025, 12))))
+	require.NoError(t, addPeriods(ctx, b.Pool, org, books.Month(2025, 12)))
 	sell := func(id string, net int64) {
 		d := fixture.Invoice(org, id, net)
 		d.IssueDate = models.NewDate(2025, 12, 30)
@@ -238,7 +238,7 @@ func TestCloseYear(t *testing.T) {
 		require.ErrorIs(t, err, books.ErrPeriodClosed)
 		require.ErrorContains(t, err, "is closed")
 	}
-	require.NoError(t, second(books.OpenPeriod(ctx, b.Pool, org, books.Month(2025, 12))))
+	require.NoError(t, second(books.OpenPeriod(ctx, b.Pool, org, books.Month(2025, 12), books.OpenOptions{})))
 	assert.Equal(t, models.YearEndDeleted, closeYear(books.CloseYearOptions{Undo: true}))
 	assert.Equal(t, "Result of the year 1500; Result 1500; ", figures())
 	assert.Equal(t, models.YearEndNothing, closeYear(books.CloseYearOptions{Undo: true}))
@@ -253,12 +253,12 @@ func TestTaxesThatAreNoNumbers(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	march := books.Month(2026, 3)
-	require.NoError(t, second(books.AddPeriods(t.Context(), b.Pool, org, march)))
+	require.NoError(t, addPeriods(t.Context(), b.Pool, org, march))
 	b.posted("odd", models.NewDate(2026, 3, 3))
 	_, err := b.Pool.Exec(t.Context(), `
 UPDATE daybook.documents SET content = content || '{"taxes": [{"category": "VAT", "rate": "19 %", "base": "1e999999", "amount": "some"}]}' WHERE id = 'odd'`)
 	require.NoError(t, err)
-	_, err = books.VATSummary(t.Context(), b.Pool, org, march.StartsOn, march.EndsOn)
+	_, err = books.VATSummary(t.Context(), b.Pool, org, books.VATOptions{From: march.StartsOn, To: march.EndsOn})
 	require.NoError(t, err)
 	require.NoError(t, second(books.ClosePeriod(t.Context(), b.Pool, org, march, books.CloseOptions{})))
 	// What was posted is kept, so the audit finds nothing to say about what is written over it.
@@ -276,7 +276,7 @@ func TestAnUnknownDimensionIsRefused(t *testing.T) {
 	b := setup(t)
 	ctx := t.Context()
 	march := books.Month(2026, 3)
-	require.NoError(t, second(books.AddPeriods(ctx, b.Pool, org, march)))
+	require.NoError(t, addPeriods(ctx, b.Pool, org, march))
 	refuses := func(o books.StatementOptions, says string) {
 		t.Helper()
 		for _, statement := range []func(context.Context, books.DB, string, books.StatementOptions) (models.Statement, error){

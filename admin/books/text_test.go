@@ -37,7 +37,7 @@ func TestTextsThatNoRowCanHave(t *testing.T) {
 		_, said["ClosedPeriodPolicy"] = books.ClosedPeriodPolicy(t.Context(), b.Pool, wrong)
 		_, said["SetClosedPeriodPolicy"] = books.SetClosedPeriodPolicy(t.Context(), b.Pool, org,
 			models.ClosedPeriodPolicy(wrong))
-		_, said["AddPeriods"] = books.AddPeriods(t.Context(), b.Pool, wrong, month)
+		_, said["AddPeriods"] = books.AddPeriods(t.Context(), b.Pool, wrong, []models.Period{month}, books.AddPeriodsOptions{})
 		for function, err := range said {
 			if assert.ErrorIs(t, err, books.ErrInvalid, function) {
 				assert.NotContains(t, err.Error(), "SQLSTATE", function)

@@ -25,7 +25,7 @@ func TestVATOfAVersionThatIsNotPosted(t *testing.T) {
 	b := setup(t)
 	ctx := t.Context()
 	march, april := books.Month(2026, 3), books.Month(2026, 4)
-	require.NoError(t, second(books.AddPeriods(ctx, b.Pool, org, march, april)))
+	require.NoError(t, addPeriods(ctx, b.Pool, org, march, april))
 	_, err := books.SetClosedPeriodPolicy(ctx, b.Pool, org, models.PolicyFirstOpenDay)
 	require.NoError(t, err)
 	write := func(d *models.Document, state models.JobState) {
@@ -50,7 +50,7 @@ func TestVATOfAVersionThatIsNotPosted(t *testing.T) {
 	assert.Equal(t, posted, b.vatText(march), "closed")
 	write(fixture.Invoice(org, "w1", 1000), models.JobCompleted)
 	assert.Equal(t, posted, b.vatText(march), "confirmed")
-	require.NoError(t, second(books.OpenPeriod(ctx, b.Pool, org, march)))
+	require.NoError(t, second(books.OpenPeriod(ctx, b.Pool, org, march, books.OpenOptions{})))
 	assert.Equal(t, posted, b.vatText(march), "opened")
 	write(failing(2000), models.JobFailed)
 	assert.Equal(t, posted, b.vatText(march), "failed after it was confirmed")
@@ -79,7 +79,7 @@ func TestVATOfContentThatIsWrittenOnly(t *testing.T) {
 		t.Run(change, func(t *testing.T) {
 			t.Parallel()
 			b := setup(t)
-			require.NoError(t, second(books.AddPeriods(t.Context(), b.Pool, org, march)))
+			require.NoError(t, addPeriods(t.Context(), b.Pool, org, march))
 			d := fixture.Invoice(org, "a", 1000)
 			d.Content.Country = "FR"
 			fixture.Ready(t, b.Pool, d)
@@ -97,7 +97,7 @@ func TestVATOfAConfirmedVersion(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	march := books.Month(2026, 3)
-	require.NoError(t, second(books.AddPeriods(t.Context(), b.Pool, org, march)))
+	require.NoError(t, addPeriods(t.Context(), b.Pool, org, march))
 	for i, country := range []string{"DE", "FR", "DE", "IT"} {
 		d := fixture.Invoice(org, "a", 1000)
 		d.Content.Country = country
@@ -114,7 +114,7 @@ func TestVATOfATaxThatIsCorrectedInAClosedMonth(t *testing.T) {
 	b := setup(t)
 	ctx := t.Context()
 	march, april := books.Month(2026, 3), books.Month(2026, 4)
-	require.NoError(t, second(books.AddPeriods(ctx, b.Pool, org, march, april)))
+	require.NoError(t, addPeriods(ctx, b.Pool, org, march, april))
 	write := func(country string) models.AccountingJob {
 		d := fixture.Invoice(org, "a", 1000)
 		d.Content.Country = country
@@ -141,7 +141,7 @@ func TestVATOfATaxThatIsCorrectedInAClosedMonth(t *testing.T) {
 	write("IT")
 	require.Len(t, fixture.Impacts(t, b.Pool, org, "a"), 3, "April is open")
 	assert.Contains(t, b.vatText(april), "out IT VAT 19: 1, 1000, 190")
-	require.NoError(t, second(books.OpenPeriod(ctx, b.Pool, org, march)))
+	require.NoError(t, second(books.OpenPeriod(ctx, b.Pool, org, march, books.OpenOptions{})))
 	require.NoError(t, second(books.ClosePeriod(ctx, b.Pool, org, march, books.CloseOptions{})))
 	assert.Equal(t, posted, b.vatText(march), "closed again")
 	assert.Empty(t, b.findings())
@@ -196,7 +196,7 @@ func TestStatedTaxesAreThePostedOnes(t *testing.T) {
 	b := setup(t)
 	ctx := t.Context()
 	months := []models.Period{books.Month(2026, 3), books.Month(2026, 4), books.Month(2026, 5)}
-	require.NoError(t, second(books.AddPeriods(ctx, b.Pool, org, months...)))
+	require.NoError(t, addPeriods(ctx, b.Pool, org, months...))
 	_, err := books.SetClosedPeriodPolicy(ctx, b.Pool, org, models.PolicyFirstOpenDay)
 	require.NoError(t, err)
 	run := 0
@@ -218,7 +218,7 @@ func TestStatedTaxesAreThePostedOnes(t *testing.T) {
 				p := rapid.SampledFrom(months[:2]).Draw(r, "closed")
 				require.NoError(t, second(books.ClosePeriod(ctx, b.Pool, org, p, books.CloseOptions{Force: true})))
 			case 6:
-				require.NoError(t, second(books.OpenPeriod(ctx, b.Pool, org, rapid.SampledFrom(months[:2]).Draw(r, "opened"))))
+				require.NoError(t, second(books.OpenPeriod(ctx, b.Pool, org, rapid.SampledFrom(months[:2]).Draw(r, "opened"), books.OpenOptions{})))
 			}
 			if rapid.Bool().Draw(r, "work") {
 				b.work()
@@ -256,7 +256,7 @@ func TestVATOfADocumentThatIsPostedElsewhere(t *testing.T) {
 	b := setup(t)
 	ctx := t.Context()
 	march := books.Month(2026, 3)
-	require.NoError(t, second(books.AddPeriods(ctx, b.Pool, org, march)))
+	require.NoError(t, addPeriods(ctx, b.Pool, org, march))
 	_, err := b.Pool.Exec(ctx, `
 INSERT INTO daybook.posted_elsewhere (org_id, document_id, document_version, next, posted_on, system, entries)
 VALUES ($1, 'a', 1, 'difference', '2026-03-14', 'the legacy ledger',

@@ -52,7 +52,7 @@ func TestCloseYearByDimensions(t *testing.T) {
 	ctx := t.Context()
 	chart := []models.Account{{Code: retained, Name: "Retained earnings", Type: models.AccountEquity}}
 	require.NoError(t, second(books.PutAccounts(ctx, b.Pool, org, chart, books.AccountsOptions{})))
-	require.NoError(t, second(books.AddPeriods(ctx, b.Pool, org, books.Month(2025, 11), books.Month(2025, 12))))
+	require.NoError(t, addPeriods(ctx, b.Pool, org, books.Month(2025, 11), books.Month(2025, 12)))
 	sell := func(id string, month int, net int64, dimensions models.Dimensions) {
 		d := fixture.Invoice(org, id, net)
 		d.IssueDate = models.NewDate(2025, time.Month(month), 30)
@@ -124,7 +124,7 @@ func TestAYearEndCloseStandsOnItsDay(t *testing.T) {
 	december := books.Month(2025, 12)
 	chart := []models.Account{{Code: retained, Name: "Retained earnings", Type: models.AccountEquity}}
 	require.NoError(t, second(books.PutAccounts(ctx, b.Pool, org, chart, books.AccountsOptions{})))
-	require.NoError(t, second(books.AddPeriods(ctx, b.Pool, org, december)))
+	require.NoError(t, addPeriods(ctx, b.Pool, org, december))
 	require.NoError(t, second(books.SetClosedPeriodPolicy(ctx, b.Pool, org, models.PolicyFirstOpenDay)))
 	b.posted("sale", models.NewDate(2025, 12, 30))
 	done, err := books.CloseYear(ctx, b.Pool, org, 2025, books.CloseYearOptions{To: retained})
@@ -148,7 +148,7 @@ func TestAYearEndCloseStandsOnItsDay(t *testing.T) {
 	require.NoError(t, second(books.ClosePeriod(ctx, b.Pool, org, december, books.CloseOptions{Force: true})))
 	fails()
 	assert.Empty(t, days())
-	require.NoError(t, second(books.OpenPeriod(ctx, b.Pool, org, december)))
+	require.NoError(t, second(books.OpenPeriod(ctx, b.Pool, org, december, books.OpenOptions{})))
 	b.work()
 	want := []string{"post 2025-12-31"}
 	assert.Equal(t, want, days())
@@ -161,7 +161,7 @@ func TestAYearEndCloseStandsOnItsDay(t *testing.T) {
 	require.NoError(t, err)
 	fails()
 	assert.Equal(t, want, days())
-	require.NoError(t, second(books.OpenPeriod(ctx, b.Pool, org, december)))
+	require.NoError(t, second(books.OpenPeriod(ctx, b.Pool, org, december, books.OpenOptions{})))
 	b.work()
 	assert.Equal(t, append(want, "reverse 2025-12-31"), days())
 

@@ -106,14 +106,14 @@ func ExampleReader_Tasks() {
 	e, r := greeted()
 	defer e.Close()
 
-	id, err := queue.EnqueueTask(e.Context(), e.Pool, Mail{"ann@example.com"}, queue.TaskOptions{})
+	task, err := queue.EnqueueTask(e.Context(), e.Pool, Mail{"ann@example.com"}, queue.TaskOptions{})
 	if err != nil {
 		panic(err)
 	}
 
 	page, err := r.Tasks(e.Context(), inspect.TaskFilter{State: models.TaskReady}, inspect.Page{})
-	fmt.Println(len(page.Tasks), page.Tasks[0].ID == id, page.Tasks[0].Type, err)
-	d, err := r.Task(e.Context(), id)
+	fmt.Println(len(page.Tasks), page.Tasks[0].ID == task.ID, page.Tasks[0].Type, err)
+	d, err := r.Task(e.Context(), task.ID)
 	fmt.Println(string(d.Payload), err)
 	// Output:
 	// 1 true email <nil>
@@ -124,11 +124,11 @@ func ExampleReader_TaskHistory() {
 	e, r := greeted()
 	defer e.Close()
 
-	id, err := queue.EnqueueTask(e.Context(), e.Pool, Mail{"ann@example.com"}, queue.TaskOptions{})
+	task, err := queue.EnqueueTask(e.Context(), e.Pool, Mail{"ann@example.com"}, queue.TaskOptions{})
 	if err != nil {
 		panic(err)
 	}
-	h, err := r.TaskHistory(e.Context(), id, inspect.Page{})
+	h, err := r.TaskHistory(e.Context(), task.ID, inspect.Page{})
 	fmt.Println(len(h.Events), h.Events[0].Event, err)
 	// Output: 1 enqueued <nil>
 }

@@ -98,7 +98,8 @@ func TestAReaderThatWasNotMade(t *testing.T) {
 func TestWhatWaits(t *testing.T) {
 	t.Parallel()
 	db, r := setup(t)
-	require.NoError(t, queue.SetQueue(t.Context(), db.Pool, queue.NamedQueue{Name: "slow"}))
+	_, err := queue.SetQueue(t.Context(), db.Pool, queue.NamedQueue{Name: "slow"})
+	require.NoError(t, err)
 	enqueue := func(o queue.JobOptions) string {
 		j, err := queue.EnqueueJob(t.Context(), db.Pool, "o", queue.RawPayload{Type: "mail"}, o)
 		require.NoError(t, err)
@@ -127,15 +128,15 @@ func TestWhatWaits(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, []inspect.WaitsFor{{What: "job", ID: first, State: models.JobPending}}, d.WaitsFor)
 
-	id, err := queue.EnqueueTask(t.Context(), db.Pool, Mail{"ann@example.com"}, queue.TaskOptions{})
+	task, err := queue.EnqueueTask(t.Context(), db.Pool, Mail{"ann@example.com"}, queue.TaskOptions{})
 	require.NoError(t, err)
-	h, err := r.TaskHistory(t.Context(), id, inspect.Page{})
+	h, err := r.TaskHistory(t.Context(), task.ID, inspect.Page{})
 	require.NoError(t, err)
 	require.Len(t, h.Events, 1)
 	assert.Equal(t, "enqueued", h.Events[0].Event)
-	_, err = r.TaskHistory(t.Context(), id+1, inspect.Page{})
+	_, err = r.TaskHistory(t.Context(), task.ID+1, inspect.Page{})
 	require.ErrorIs(t, err, inspect.ErrTaskNotFound)
-	_, err = r.TaskHistory(t.Context(), id, inspect.Page{Limit: -1})
+	_, err = r.TaskHistory(t.Context(), task.ID, inspect.Page{Limit: -1})
 	require.ErrorIs(t, err, inspect.ErrInvalid)
 }
 

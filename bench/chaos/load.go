@@ -53,7 +53,7 @@ func prepareTables(ctx context.Context, pool *pgxpool.Pool) error {
 	if _, err := pool.Exec(ctx, tables); err != nil {
 		return fmt.Errorf("make the application's tables: %w", err)
 	}
-	if err := queue.SetQueue(ctx, pool, queue.NamedQueue{Name: fleet, Fleet: fleet, Owner: "chaos"}); err != nil {
+	if _, err := queue.SetQueue(ctx, pool, queue.NamedQueue{Name: fleet, Fleet: fleet, Owner: "chaos"}); err != nil {
 		return fmt.Errorf("make the application's queue: %w", err)
 	}
 	return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
@@ -233,10 +233,10 @@ func enqueueTask(ctx context.Context, tx pgx.Tx, key int64) error {
 	if err != nil {
 		return err
 	}
-	id, err := queue.EnqueueTask(ctx, tx, queue.RawTask{Type: "db_function", Data: data}, queue.TaskOptions{})
+	task, err := queue.EnqueueTask(ctx, tx, queue.RawTask{Type: "db_function", Data: data}, queue.TaskOptions{})
 	if err != nil {
 		return err
 	}
-	_, err = tx.Exec(ctx, `INSERT INTO chaos.accepted (key, kind, task_id) VALUES ($1, 'task', $2)`, key, id)
+	_, err = tx.Exec(ctx, `INSERT INTO chaos.accepted (key, kind, task_id) VALUES ($1, 'task', $2)`, key, task.ID)
 	return err
 }

@@ -149,8 +149,8 @@ func TestImportDryRun(t *testing.T) {
 		DryRun   struct {
 			Accounts []struct {
 				Account string `json:"account"`
-				Debit   int64  `json:"debit_minor"`
-				Credit  int64  `json:"credit_minor"`
+				Debit   int64  `json:"debit_minor,string"`
+				Credit  int64  `json:"credit_minor,string"`
 			} `json:"accounts"`
 		} `json:"dry_run"`
 	}

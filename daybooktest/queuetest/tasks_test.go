@@ -22,9 +22,9 @@ func (call) TaskType() string { return "call" }
 
 func (b *bundle) enqueueTask(q queue.Querier, p queue.TaskPayload) int64 {
 	b.t.Helper()
-	id, err := queue.EnqueueTask(b.t.Context(), q, p, queue.TaskOptions{})
+	task, err := queue.EnqueueTask(b.t.Context(), q, p, queue.TaskOptions{})
 	require.NoError(b.t, err)
-	return id
+	return task.ID
 }
 
 func TestRequireTaskEnqueued(t *testing.T) {

@@ -61,7 +61,7 @@ func open(ctx context.Context, c config) (*shop, error) {
 	if _, err := c.pool.Exec(ctx, schema); err != nil {
 		return nil, fmt.Errorf("make the shop's tables: %w", err)
 	}
-	if err := queue.SetQueue(ctx, c.pool, queue.NamedQueue{Name: jobQueue, Fleet: fleet, Owner: "shop"}); err != nil {
+	if _, err := queue.SetQueue(ctx, c.pool, queue.NamedQueue{Name: jobQueue, Fleet: fleet, Owner: "shop"}); err != nil {
 		return nil, fmt.Errorf("make the shop's queue: %w", err)
 	}
 	// On record, so that no worker without the hook posts the shop's invoices: `daybook worker`, for

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/daybook-dev/daybook/internal/text/minor"
 	"github.com/daybook-dev/daybook/models"
 )
 
@@ -88,11 +87,11 @@ type PostedElsewhere struct {
 
 // EntryElsewhere is one entry that another system has posted.
 type EntryElsewhere struct {
-	Account     string `json:"account"`
-	Side        string `json:"side" enum:"debit,credit"`
-	AmountMinor int64  `json:"amountMinor" doc:"In minor units of the currency"`
-	Amount      string `json:"amount" doc:"The same as a decimal number" example:"12.34"`
-	Currency    string `json:"currency"`
+	Account     string  `json:"account"`
+	Side        string  `json:"side" enum:"debit,credit"`
+	AmountMinor Minor   `json:"amountMinor" doc:"In minor units of the currency"`
+	Amount      Decimal `json:"amount" doc:"The same as a decimal number"`
+	Currency    string  `json:"currency"`
 }
 
 // PostedElsewhereOf makes the answer of what another system has posted of a document.
@@ -110,10 +109,9 @@ func PostedElsewhereOf(p *models.PostedElsewhere) (PostedElsewhere, error) {
 		return out, fmt.Errorf("the entries elsewhere of document %s: %w", p.DocumentID, err)
 	}
 	out.Entries = List(entries, func(e *models.EntryElsewhere) EntryElsewhere {
-		return EntryElsewhere{
-			Account: e.Account, Side: string(e.Side), AmountMinor: e.Amount,
-			Amount: minor.Decimal64(e.Amount, e.Currency), Currency: e.Currency,
-		}
+		one := EntryElsewhere{Account: e.Account, Side: string(e.Side), Currency: e.Currency}
+		one.AmountMinor, one.Amount = Amount64(e.Amount, e.Currency)
+		return one
 	})
 	return out, nil
 }

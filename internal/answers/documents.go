@@ -7,7 +7,6 @@ import (
 	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
 	"github.com/daybook-dev/daybook/internal/store/listing"
 	"github.com/daybook-dev/daybook/internal/text/cursor"
-	"github.com/daybook-dev/daybook/internal/text/minor"
 )
 
 // Document is a business document without its content.
@@ -20,8 +19,8 @@ type Document struct {
 	Currency     string     `json:"currency,omitempty"`
 	Number       string     `json:"number,omitempty"`
 	Counterparty string     `json:"counterparty,omitempty"`
-	AmountMinor  string     `json:"amountMinor,omitempty" doc:"In lists: what it comes to in minor units of the currency: its total, else what is payable, else the amount of a payment, else the debits of a journal"`
-	Amount       string     `json:"amount,omitempty" doc:"The same as a decimal number" example:"12.34"`
+	AmountMinor  Minor      `json:"amountMinor,omitempty" doc:"In lists: what it comes to in minor units of the currency: its total, else what is payable, else the amount of a payment, else the debits of a journal"`
+	Amount       Decimal    `json:"amount,omitempty" doc:"The same as a decimal number"`
 	IssueDate    string     `json:"issueDate,omitempty" format:"date" doc:"Absent: it is not in daybook.documents, and was never posted"`
 	ValueDate    string     `json:"valueDate,omitempty" format:"date"`
 	Version      int64      `json:"version" doc:"It grows when the document is marked ready, not ready or deleted; of a document of the application's own tables, the newest that was asked for"`
@@ -43,9 +42,7 @@ func DocumentOf(org, source string, d *ledgerdb.DocumentLine) Document {
 		CreatedAt: d.CreatedAt, UpdatedAt: d.UpdatedAt,
 		NoEntries: string(d.NoEntries), ImportID: zeroOf(d.ImportID), Number: d.Number, Counterparty: d.Counterparty,
 	}
-	if d.Amount != nil {
-		out.AmountMinor, out.Amount = d.Amount.String(), minor.Decimal(d.Amount, d.Currency)
-	}
+	out.AmountMinor, out.Amount = Amount(d.Amount, d.Currency)
 	if d.Here {
 		out.Source = store.SourceDaybook
 	}

@@ -4,15 +4,14 @@ import (
 	"cmp"
 	"time"
 
-	"github.com/daybook-dev/daybook/internal/text/minor"
 	"github.com/daybook-dev/daybook/models"
 )
 
 // JournalEntry is a line of a journal entry that a person wrote.
 type JournalEntry struct {
 	Account     string            `json:"account"`
-	AmountMinor int64             `json:"amountMinor" doc:"In minor units of the currency: a debit is positive, a credit negative"`
-	Amount      string            `json:"amount" doc:"The same as a decimal number" example:"12.34"`
+	AmountMinor Minor             `json:"amountMinor" doc:"In minor units of the currency: a debit is positive, a credit negative"`
+	Amount      Decimal           `json:"amount" doc:"The same as a decimal number"`
 	Currency    string            `json:"currency"`
 	Note        string            `json:"note,omitempty"`
 	Dimensions  map[string]string `json:"dimensions,omitempty" doc:"What statements can be split by, such as a cost centre"`
@@ -45,11 +44,9 @@ func JournalOf(d *models.Document) Journal {
 	}
 	j.Reason, j.By = c.Journal.Reason, c.Journal.By
 	j.Entries = List(c.Journal.Entries, func(e *models.JournalEntry) JournalEntry {
-		currency := cmp.Or(e.Currency, d.Currency)
-		return JournalEntry{
-			Account: e.Account, AmountMinor: e.Amount, Amount: minor.Decimal64(e.Amount, currency), Currency: currency,
-			Note: e.Note, Dimensions: e.Dimensions,
-		}
+		out := JournalEntry{Account: e.Account, Currency: cmp.Or(e.Currency, d.Currency), Note: e.Note, Dimensions: e.Dimensions}
+		out.AmountMinor, out.Amount = Amount64(e.Amount, out.Currency)
+		return out
 	})
 	return j
 }

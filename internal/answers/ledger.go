@@ -5,7 +5,6 @@ import (
 
 	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
 	"github.com/daybook-dev/daybook/internal/store/listing"
-	"github.com/daybook-dev/daybook/internal/text/minor"
 	"github.com/daybook-dev/daybook/models"
 )
 
@@ -18,8 +17,8 @@ type Entry struct {
 	Kind            string            `json:"kind" enum:"post,reverse" doc:"Whether it posts, or takes back what was posted"`
 	Account         string            `json:"account"`
 	Side            string            `json:"side" enum:"debit,credit"`
-	AmountMinor     int64             `json:"amountMinor" doc:"In minor units of the currency"`
-	Amount          string            `json:"amount" doc:"The same as a decimal number" example:"12.34"`
+	AmountMinor     Minor             `json:"amountMinor" doc:"In minor units of the currency"`
+	Amount          Decimal           `json:"amount" doc:"The same as a decimal number"`
 	Currency        string            `json:"currency"`
 	DocumentDate    string            `json:"documentDate" format:"date"`
 	PostingDate     string            `json:"postingDate" format:"date"`
@@ -36,15 +35,16 @@ type Entry struct {
 
 // EntryOf makes the answer of an entry.
 func EntryOf(l *ledgerdb.EntryLine) Entry {
-	return Entry{
+	out := Entry{
 		ImpactID: l.ImpactID, LineNo: l.LineNo, DocumentID: l.DocumentID, DocumentVersion: l.DocumentVersion,
-		Kind: string(l.Kind), Account: l.Account,
-		Side: string(l.Side), AmountMinor: l.Amount, Amount: minor.Decimal64(l.Amount, l.Currency), Currency: l.Currency,
+		Kind: string(l.Kind), Account: l.Account, Side: string(l.Side), Currency: l.Currency,
 		DocumentDate: l.DocumentDate.String(), PostingDate: l.PostingDate.String(),
 		RuleSetVersion: zeroOf(l.RuleSetVersion), RuleID: l.RuleID, RuleLineID: l.RuleLineID,
 		DocumentLine: zeroOf(l.DocumentLine), Dimensions: l.Dimensions, Epoch: l.Epoch, JobID: l.JobID, Attempt: l.Attempt,
 		WorkflowRunID: l.WorkflowRunID,
 	}
+	out.AmountMinor, out.Amount = Amount64(l.Amount, l.Currency)
+	return out
 }
 
 // EntryList is a page of entries.
@@ -62,16 +62,15 @@ func EntryListOf(lines []ledgerdb.EntryLine, next string) EntryList {
 // less credits.
 type LedgerEntry struct {
 	Entry
-	BalanceMinor string `json:"balanceMinor"`
-	Balance      string `json:"balance"`
+	BalanceMinor Minor   `json:"balanceMinor"`
+	Balance      Decimal `json:"balance"`
 }
 
 // LedgerEntryOf makes the answer of an entry to an account.
 func LedgerEntryOf(l *ledgerdb.LedgerLine) LedgerEntry {
-	return LedgerEntry{
-		Entry: EntryOf(&l.EntryLine), BalanceMinor: l.Balance.String(),
-		Balance: minor.Decimal(l.Balance, l.Currency),
-	}
+	out := LedgerEntry{Entry: EntryOf(&l.EntryLine)}
+	out.BalanceMinor, out.Balance = Amount(l.Balance, l.Currency)
+	return out
 }
 
 // Impact is all that one document version caused, without its entries.
@@ -147,32 +146,30 @@ func confirmationOf(c *models.Confirmation) Confirmation {
 	}
 }
 
-// AccountBalance is what was posted to an account in a currency. Sums are strings, for they may be
-// greater than 64 bits hold.
+// AccountBalance is what was posted to an account in a currency.
 type AccountBalance struct {
-	Account      string `json:"account,omitempty" doc:"Absent: the total of the currency"`
-	Name         string `json:"name,omitempty"`
-	Type         string `json:"type,omitempty"`
-	Currency     string `json:"currency"`
-	OpeningMinor string `json:"openingMinor" doc:"Before the span, in minor units" example:"0"`
-	DebitMinor   string `json:"debitMinor" example:"1234"`
-	CreditMinor  string `json:"creditMinor" example:"0"`
-	ClosingMinor string `json:"closingMinor" doc:"After the span" example:"1234"`
-	Opening      string `json:"opening" doc:"The same as decimal numbers" example:"0.00"`
-	Debit        string `json:"debit" example:"12.34"`
-	Credit       string `json:"credit" example:"0.00"`
-	Closing      string `json:"closing" example:"12.34"`
+	Account      string  `json:"account,omitempty" doc:"Absent: the total of the currency"`
+	Name         string  `json:"name,omitempty"`
+	Type         string  `json:"type,omitempty"`
+	Currency     string  `json:"currency"`
+	OpeningMinor Minor   `json:"openingMinor" doc:"Before the span, in minor units" example:"0"`
+	DebitMinor   Minor   `json:"debitMinor"`
+	CreditMinor  Minor   `json:"creditMinor" example:"0"`
+	ClosingMinor Minor   `json:"closingMinor" doc:"After the span"`
+	Opening      Decimal `json:"opening" doc:"The same as decimal numbers" example:"0.00"`
+	Debit        Decimal `json:"debit"`
+	Credit       Decimal `json:"credit" example:"0.00"`
+	Closing      Decimal `json:"closing"`
 }
 
 // AccountBalanceOf makes the answer of what was posted to an account.
 func AccountBalanceOf(b *ledgerdb.SpanBalance) AccountBalance {
-	return AccountBalance{
-		Account: b.Account, Name: b.Name, Type: string(b.Type), Currency: b.Currency,
-		OpeningMinor: b.Opening.String(), DebitMinor: b.Debit.String(), CreditMinor: b.Credit.String(),
-		ClosingMinor: b.Closing.String(),
-		Opening:      minor.Decimal(b.Opening, b.Currency), Debit: minor.Decimal(b.Debit, b.Currency),
-		Credit: minor.Decimal(b.Credit, b.Currency), Closing: minor.Decimal(b.Closing, b.Currency),
-	}
+	out := AccountBalance{Account: b.Account, Name: b.Name, Type: string(b.Type), Currency: b.Currency}
+	out.OpeningMinor, out.Opening = Amount(b.Opening, b.Currency)
+	out.DebitMinor, out.Debit = Amount(b.Debit, b.Currency)
+	out.CreditMinor, out.Credit = Amount(b.Credit, b.Currency)
+	out.ClosingMinor, out.Closing = Amount(b.Closing, b.Currency)
+	return out
 }
 
 // TrialBalance is what was posted, by account, and the total of each currency.

@@ -1,38 +1,40 @@
 package answers
 
 import (
-	"math/big"
 	"time"
 
-	"github.com/daybook-dev/daybook/internal/text/minor"
 	"github.com/daybook-dev/daybook/models"
 )
 
 // OpenItem is what one document has on one account, in one currency.
 type OpenItem struct {
-	DocumentID   string `json:"documentId"`
-	Account      string `json:"account"`
-	Role         string `json:"role" enum:"receivable,payable,advance"`
-	Type         string `json:"type,omitempty"`
-	Direction    string `json:"direction,omitempty"`
-	Number       string `json:"number,omitempty"`
-	Counterparty string `json:"counterparty,omitempty"`
-	IssueDate    string `json:"issueDate,omitempty" format:"date"`
-	DueDate      string `json:"dueDate,omitempty" format:"date"`
-	Currency     string `json:"currency"`
-	Amount       string `json:"amount" doc:"Debits less credits, with the decimals of the currency"`
-	Open         string `json:"open" doc:"What of it is open"`
-	Group        int64  `json:"group,omitempty" doc:"The group of documents that it belongs to"`
+	DocumentID   string  `json:"documentId"`
+	Account      string  `json:"account"`
+	Role         string  `json:"role" enum:"receivable,payable,advance"`
+	Type         string  `json:"type,omitempty"`
+	Direction    string  `json:"direction,omitempty"`
+	Number       string  `json:"number,omitempty"`
+	Counterparty string  `json:"counterparty,omitempty"`
+	IssueDate    string  `json:"issueDate,omitempty" format:"date"`
+	DueDate      string  `json:"dueDate,omitempty" format:"date"`
+	Currency     string  `json:"currency"`
+	AmountMinor  Minor   `json:"amountMinor" doc:"Debits less credits, in minor units"`
+	Amount       Decimal `json:"amount" doc:"The same as a decimal number"`
+	OpenMinor    Minor   `json:"openMinor" doc:"What of it is open, in minor units"`
+	Open         Decimal `json:"open" doc:"The same as a decimal number"`
+	Group        int64   `json:"group,omitempty" doc:"The group of documents that it belongs to"`
 }
 
 // OpenItemOf makes the answer of an item.
 func OpenItemOf(i *models.OpenItem) OpenItem {
-	return OpenItem{
+	out := OpenItem{
 		DocumentID: i.DocumentID, Account: i.Account, Role: string(i.Role), Type: string(i.Type), Direction: string(i.Direction),
 		Number: i.Number, Counterparty: i.Counterparty, IssueDate: i.IssueDate.String(), DueDate: i.DueDate.String(),
-		Currency: i.Currency, Amount: minor.Decimal(i.Amount, i.Currency), Open: minor.Decimal(i.Open, i.Currency),
-		Group: i.GroupID,
+		Currency: i.Currency, Group: i.GroupID,
 	}
+	out.AmountMinor, out.Amount = Amount(i.Amount, i.Currency)
+	out.OpenMinor, out.Open = Amount(i.Open, i.Currency)
+	return out
 }
 
 // OpenItemList is a page of open items.
@@ -57,9 +59,10 @@ type GroupedDocument struct {
 
 // ItemSum is what is open of a group on an account.
 type ItemSum struct {
-	Account  string `json:"account"`
-	Currency string `json:"currency"`
-	Open     string `json:"open" doc:"Debits less credits, with the decimals of the currency"`
+	Account   string  `json:"account"`
+	Currency  string  `json:"currency"`
+	OpenMinor Minor   `json:"openMinor" doc:"Debits less credits, in minor units"`
+	Open      Decimal `json:"open" doc:"The same as a decimal number"`
 }
 
 // ItemGroup is a group of documents that belong together.
@@ -79,7 +82,9 @@ func ItemGroupOf(g *models.ItemGroup) ItemGroup {
 			return GroupedDocument{r.DocumentID, string(r.MatchedBy), r.Reason, r.Actor, r.CreatedAt}
 		}),
 		Open: List(g.Open, func(s *models.ItemSum) ItemSum {
-			return ItemSum{s.Account, s.Currency, minor.Decimal(s.Open, s.Currency)}
+			one := ItemSum{Account: s.Account, Currency: s.Currency}
+			one.OpenMinor, one.Open = Amount(s.Open, s.Currency)
+			return one
 		}),
 	}
 }
@@ -91,13 +96,14 @@ type Unreconciled struct {
 
 // Match is a pair of documents that were found to belong together.
 type Match struct {
-	DocumentID string `json:"documentId"`
-	OtherID    string `json:"otherId" doc:"The document that it belongs to"`
-	MatchedBy  string `json:"matchedBy" enum:"reference,number,amount"`
-	Group      int64  `json:"group,omitempty" doc:"The group that both are in now; none in a dry run"`
-	Account    string `json:"account"`
-	Currency   string `json:"currency"`
-	Amount     string `json:"amount" doc:"What was open of the first one"`
+	DocumentID  string  `json:"documentId"`
+	OtherID     string  `json:"otherId" doc:"The document that it belongs to"`
+	MatchedBy   string  `json:"matchedBy" enum:"reference,number,amount"`
+	Group       int64   `json:"group,omitempty" doc:"The group that both are in now; none in a dry run"`
+	Account     string  `json:"account"`
+	Currency    string  `json:"currency"`
+	AmountMinor Minor   `json:"amountMinor" doc:"What was open of the first one, in minor units"`
+	Amount      Decimal `json:"amount" doc:"The same as a decimal number"`
 }
 
 // Matched are the documents that were found to belong together.
@@ -109,23 +115,34 @@ type Matched struct {
 // MatchedOf makes the answer of a matching.
 func MatchedOf(list []models.Match, dry bool) Matched {
 	return Matched{DryRun: dry, Matches: List(list, func(m *models.Match) Match {
-		return Match{m.DocumentID, m.OtherID, string(m.MatchedBy), m.GroupID, m.Account, m.Currency, minor.Decimal(m.Amount, m.Currency)}
+		one := Match{
+			DocumentID: m.DocumentID, OtherID: m.OtherID, MatchedBy: string(m.MatchedBy), Group: m.GroupID, Account: m.Account,
+			Currency: m.Currency,
+		}
+		one.AmountMinor, one.Amount = Amount(m.Amount, m.Currency)
+		return one
 	})}
 }
 
 // Aged is what is open of a counterparty on an account, and how long it has been due.
 type Aged struct {
-	Counterparty string `json:"counterparty"`
-	Account      string `json:"account"`
-	Role         string `json:"role" enum:"receivable,payable,advance"`
-	Currency     string `json:"currency"`
-	Items        int64  `json:"items"`
-	Open         string `json:"open" doc:"Debits less credits, with the decimals of the currency"`
-	NotDue       string `json:"notDue"`
-	Due30        string `json:"due30" doc:"Has been due for 1 to 30 days"`
-	Due60        string `json:"due60" doc:"For 31 to 60 days"`
-	Due90        string `json:"due90" doc:"For 61 to 90 days"`
-	Longer       string `json:"longer" doc:"For more than 90 days"`
+	Counterparty string  `json:"counterparty"`
+	Account      string  `json:"account"`
+	Role         string  `json:"role" enum:"receivable,payable,advance"`
+	Currency     string  `json:"currency"`
+	Items        int64   `json:"items"`
+	OpenMinor    Minor   `json:"openMinor" doc:"Debits less credits, in minor units"`
+	NotDueMinor  Minor   `json:"notDueMinor"`
+	Due30Minor   Minor   `json:"due30Minor" doc:"Has been due for 1 to 30 days"`
+	Due60Minor   Minor   `json:"due60Minor" doc:"For 31 to 60 days"`
+	Due90Minor   Minor   `json:"due90Minor" doc:"For 61 to 90 days"`
+	LongerMinor  Minor   `json:"longerMinor" doc:"For more than 90 days"`
+	Open         Decimal `json:"open" doc:"The same as decimal numbers"`
+	NotDue       Decimal `json:"notDue"`
+	Due30        Decimal `json:"due30"`
+	Due60        Decimal `json:"due60"`
+	Due90        Decimal `json:"due90"`
+	Longer       Decimal `json:"longer"`
 }
 
 // Ageing is what is open on a day, by counterparty, account and currency.
@@ -137,28 +154,33 @@ type Ageing struct {
 // AgeingOf makes the answer of an ageing.
 func AgeingOf(on models.Date, list []models.Aged) Ageing {
 	return Ageing{On: on.String(), Rows: List(list, func(a *models.Aged) Aged {
-		text := func(n *big.Int) string { return minor.Decimal(n, a.Currency) }
-		return Aged{
-			Counterparty: a.Counterparty, Account: a.Account, Role: string(a.Role), Currency: a.Currency, Items: a.Items,
-			Open: text(a.Open), NotDue: text(a.NotDue), Due30: text(a.Due30), Due60: text(a.Due60), Due90: text(a.Due90),
-			Longer: text(a.Longer),
-		}
+		out := Aged{Counterparty: a.Counterparty, Account: a.Account, Role: string(a.Role), Currency: a.Currency, Items: a.Items}
+		out.OpenMinor, out.Open = Amount(a.Open, a.Currency)
+		out.NotDueMinor, out.NotDue = Amount(a.NotDue, a.Currency)
+		out.Due30Minor, out.Due30 = Amount(a.Due30, a.Currency)
+		out.Due60Minor, out.Due60 = Amount(a.Due60, a.Currency)
+		out.Due90Minor, out.Due90 = Amount(a.Due90, a.Currency)
+		out.LongerMinor, out.Longer = Amount(a.Longer, a.Currency)
+		return out
 	})}
 }
 
 // CounterpartyLine is a line of a counterparty's statement.
 type CounterpartyLine struct {
-	PostingDate string `json:"postingDate,omitempty" format:"date" doc:"Absent: the balance before the first day"`
-	DocumentID  string `json:"documentId,omitempty"`
-	Type        string `json:"type,omitempty"`
-	Number      string `json:"number,omitempty"`
-	IssueDate   string `json:"issueDate,omitempty" format:"date"`
-	DueDate     string `json:"dueDate,omitempty" format:"date"`
-	Account     string `json:"account"`
-	Currency    string `json:"currency"`
-	Amount      string `json:"amount" doc:"Debits less credits, with the decimals of the currency"`
-	Balance     string `json:"balance" doc:"The counterparty's on the account after it"`
-	Open        string `json:"open" doc:"What is open of the document on the last day"`
+	PostingDate  string  `json:"postingDate,omitempty" format:"date" doc:"Absent: the balance before the first day"`
+	DocumentID   string  `json:"documentId,omitempty"`
+	Type         string  `json:"type,omitempty"`
+	Number       string  `json:"number,omitempty"`
+	IssueDate    string  `json:"issueDate,omitempty" format:"date"`
+	DueDate      string  `json:"dueDate,omitempty" format:"date"`
+	Account      string  `json:"account"`
+	Currency     string  `json:"currency"`
+	AmountMinor  Minor   `json:"amountMinor" doc:"Debits less credits, in minor units"`
+	Amount       Decimal `json:"amount" doc:"The same as a decimal number"`
+	BalanceMinor Minor   `json:"balanceMinor" doc:"The counterparty's on the account after it, in minor units"`
+	Balance      Decimal `json:"balance" doc:"The same as a decimal number"`
+	OpenMinor    Minor   `json:"openMinor" doc:"What is open of the document on the last day, in minor units"`
+	Open         Decimal `json:"open" doc:"The same as a decimal number"`
 }
 
 // CounterpartyStatement is what a counterparty's documents have posted on accounts with open items.
@@ -170,11 +192,13 @@ type CounterpartyStatement struct {
 // CounterpartyStatementOf makes the answer of a counterparty's statement.
 func CounterpartyStatementOf(counterparty string, list []models.CounterpartyLine) CounterpartyStatement {
 	return CounterpartyStatement{Counterparty: counterparty, Lines: List(list, func(l *models.CounterpartyLine) CounterpartyLine {
-		return CounterpartyLine{
+		out := CounterpartyLine{
 			PostingDate: l.PostingDate.String(), DocumentID: l.DocumentID, Type: string(l.Type), Number: l.Number,
 			IssueDate: l.IssueDate.String(), DueDate: l.DueDate.String(), Account: l.Account, Currency: l.Currency,
-			Amount: minor.Decimal(l.Amount, l.Currency), Balance: minor.Decimal(l.Balance, l.Currency),
-			Open: minor.Decimal(l.Open, l.Currency),
 		}
+		out.AmountMinor, out.Amount = Amount(l.Amount, l.Currency)
+		out.BalanceMinor, out.Balance = Amount(l.Balance, l.Currency)
+		out.OpenMinor, out.Open = Amount(l.Open, l.Currency)
+		return out
 	})}
 }

@@ -1,9 +1,6 @@
 package answers
 
 import (
-	"math/big"
-
-	"github.com/daybook-dev/daybook/internal/text/minor"
 	"github.com/daybook-dev/daybook/models"
 )
 
@@ -28,15 +25,14 @@ type StatementColumn struct {
 
 // StatementLine is a line of a statement in one currency.
 type StatementLine struct {
-	Kind     string `json:"kind" enum:"account,section,total,result,earlier_result"`
-	Currency string `json:"currency"`
-	Type     string `json:"type,omitempty" doc:"The type of the account or of the total; absent: of several types"`
-	Section  string `json:"section,omitempty"`
-	Account  string `json:"account,omitempty" doc:"Absent: the line is no account"`
-	Name     string `json:"name,omitempty"`
-	// AmountsMinor are strings, for they may be greater than 64 bits hold.
-	AmountsMinor []string `json:"amountsMinor" doc:"One a column, in minor units, positive on the side on which the type grows" example:"[\"1234\"]"`
-	Amounts      []string `json:"amounts" doc:"The same as decimal numbers" example:"[\"12.34\"]"`
+	Kind         string    `json:"kind" enum:"account,section,total,result,earlier_result"`
+	Currency     string    `json:"currency"`
+	Type         string    `json:"type,omitempty" doc:"The type of the account or of the total; absent: of several types"`
+	Section      string    `json:"section,omitempty"`
+	Account      string    `json:"account,omitempty" doc:"Absent: the line is no account"`
+	Name         string    `json:"name,omitempty"`
+	AmountsMinor []Minor   `json:"amountsMinor" doc:"One a column, in minor units, positive on the side on which the type grows" example:"[\"1234\"]"`
+	Amounts      []Decimal `json:"amounts" doc:"The same as decimal numbers" example:"[\"12.34\"]"`
 }
 
 // StatementOf makes the answer of a statement.
@@ -49,26 +45,14 @@ func StatementOf(s *models.Statement) Statement {
 		Lines: List(s.Lines, func(l *models.StatementLine) StatementLine {
 			line := StatementLine{
 				Kind: string(l.Kind), Currency: l.Currency, Type: string(l.Type), Section: l.Section, Account: l.Account,
-				Name: l.Name, AmountsMinor: []string{}, Amounts: []string{},
+				Name: l.Name, AmountsMinor: make([]Minor, len(l.Amounts)), Amounts: make([]Decimal, len(l.Amounts)),
 			}
-			for _, amount := range l.Amounts {
-				line.AmountsMinor = append(line.AmountsMinor, amount.String())
-				line.Amounts = append(line.Amounts, minor.Decimal(amount, l.Currency))
+			for i, n := range l.Amounts {
+				line.AmountsMinor[i], line.Amounts[i] = Amount(n, l.Currency)
 			}
 			return line
 		}),
 	}
-}
-
-// Amount is an amount in minor units and as a decimal number. It is a string, for it may be greater
-// than 64 bits hold.
-type Amount struct {
-	Minor   string `json:"minor" example:"1234"`
-	Decimal string `json:"decimal" example:"12.34"`
-}
-
-func amountOf(amount *big.Int, currency string) Amount {
-	return Amount{amount.String(), minor.Decimal(amount, currency)}
 }
 
 // CashStatement is what the accounts with the role cash had, and what came in and went out.
@@ -81,13 +65,17 @@ type CashStatement struct {
 
 // CashLine is one account, or the total of a currency.
 type CashLine struct {
-	Currency string `json:"currency"`
-	Account  string `json:"account,omitempty" doc:"Absent: the total of the currency"`
-	Name     string `json:"name,omitempty"`
-	Opening  Amount `json:"opening" doc:"The balance before the first day"`
-	In       Amount `json:"in" doc:"What was debited to the account"`
-	Out      Amount `json:"out" doc:"What was credited to it"`
-	Closing  Amount `json:"closing" doc:"The balance after the last day"`
+	Currency     string  `json:"currency"`
+	Account      string  `json:"account,omitempty" doc:"Absent: the total of the currency"`
+	Name         string  `json:"name,omitempty"`
+	OpeningMinor Minor   `json:"openingMinor" doc:"The balance before the first day, in minor units"`
+	InMinor      Minor   `json:"inMinor" doc:"What was debited to the account"`
+	OutMinor     Minor   `json:"outMinor" doc:"What was credited to it"`
+	ClosingMinor Minor   `json:"closingMinor" doc:"The balance after the last day"`
+	Opening      Decimal `json:"opening" doc:"The same as decimal numbers"`
+	In           Decimal `json:"in"`
+	Out          Decimal `json:"out"`
+	Closing      Decimal `json:"closing"`
 }
 
 // CashStatementOf makes the answer of a statement of cash.
@@ -95,11 +83,12 @@ func CashStatementOf(s *models.CashStatement) CashStatement {
 	return CashStatement{
 		OrgID: s.OrgID, From: s.From.String(), To: s.To.String(),
 		Lines: List(s.Lines, func(l *models.CashLine) CashLine {
-			return CashLine{
-				Currency: l.Currency, Account: l.Account, Name: l.Name,
-				Opening: amountOf(l.Opening, l.Currency), In: amountOf(l.In, l.Currency),
-				Out: amountOf(l.Out, l.Currency), Closing: amountOf(l.Closing, l.Currency),
-			}
+			line := CashLine{Currency: l.Currency, Account: l.Account, Name: l.Name}
+			line.OpeningMinor, line.Opening = Amount(l.Opening, l.Currency)
+			line.InMinor, line.In = Amount(l.In, l.Currency)
+			line.OutMinor, line.Out = Amount(l.Out, l.Currency)
+			line.ClosingMinor, line.Closing = Amount(l.Closing, l.Currency)
+			return line
 		}),
 	}
 }
@@ -124,19 +113,23 @@ type VATLine struct {
 	Code      string  `json:"code,omitempty" doc:"How the category treats what is taxed, by the codes of EN 16931"`
 	Rate      string  `json:"rate,omitempty" doc:"In percent" example:"19"`
 	Documents int64   `json:"documents,omitempty" doc:"How many state it, less those that were taken back"`
-	Base      *Amount `json:"base,omitempty"`
+	BaseMinor Minor   `json:"baseMinor,omitempty" doc:"What is taxed, in minor units, of what documents state; absent: the line is another"`
+	Base      Decimal `json:"base,omitempty" doc:"The same as a decimal number"`
 	Account   string  `json:"account,omitempty" doc:"The account with the role tax that it is posted to"`
 	Name      string  `json:"name,omitempty"`
-	Tax       Amount  `json:"tax" doc:"Positive in either direction of what documents state; of the other lines, where it is owed"`
+	TaxMinor  Minor   `json:"taxMinor" doc:"In minor units; positive in either direction of what documents state; of the other lines, where it is owed"`
+	Tax       Decimal `json:"tax" doc:"The same as a decimal number"`
 }
 
 // VATDocument is a document whose taxes, as it states them, are not what is posted. Positive amounts
 // are owed.
 type VATDocument struct {
-	DocumentID string `json:"documentId"`
-	Currency   string `json:"currency"`
-	Stated     Amount `json:"stated"`
-	Posted     Amount `json:"posted"`
+	DocumentID  string  `json:"documentId"`
+	Currency    string  `json:"currency"`
+	StatedMinor Minor   `json:"statedMinor" doc:"In minor units"`
+	Stated      Decimal `json:"stated" doc:"The same as a decimal number"`
+	PostedMinor Minor   `json:"postedMinor"`
+	Posted      Decimal `json:"posted"`
 }
 
 // VATSummaryOf makes the answer of a VAT summary.
@@ -147,19 +140,18 @@ func VATSummaryOf(s *models.VATSummary) VATSummary {
 			line := VATLine{
 				Kind: string(l.Kind), Currency: l.Currency, Direction: string(l.Direction), Country: l.Country,
 				Category: l.Category, Code: l.Code, Rate: l.Rate, Documents: l.Documents, Account: l.Account, Name: l.Name,
-				Tax: amountOf(l.Tax, l.Currency),
 			}
+			line.TaxMinor, line.Tax = Amount(l.Tax, l.Currency)
 			if l.Kind == models.VATStated {
-				base := amountOf(l.Base, l.Currency)
-				line.Base = &base
+				line.BaseMinor, line.Base = Amount(l.Base, l.Currency)
 			}
 			return line
 		}),
 		Documents: List(s.Documents, func(d *models.VATDifferentDocument) VATDocument {
-			return VATDocument{
-				DocumentID: d.DocumentID, Currency: d.Currency, Stated: amountOf(d.Stated, d.Currency),
-				Posted: amountOf(d.Posted, d.Currency),
-			}
+			out := VATDocument{DocumentID: d.DocumentID, Currency: d.Currency}
+			out.StatedMinor, out.Stated = Amount(d.Stated, d.Currency)
+			out.PostedMinor, out.Posted = Amount(d.Posted, d.Currency)
+			return out
 		}),
 	}
 }
@@ -174,8 +166,9 @@ type YearEnd struct {
 
 // YearResult is income less expense of a year in a currency.
 type YearResult struct {
-	Currency string `json:"currency"`
-	Amount
+	Currency    string  `json:"currency"`
+	AmountMinor Minor   `json:"amountMinor" doc:"In minor units"`
+	Amount      Decimal `json:"amount" doc:"The same as a decimal number"`
 }
 
 // YearEndOf makes the answer of a year-end close.
@@ -183,7 +176,9 @@ func YearEndOf(y *models.YearEnd) YearEnd {
 	return YearEnd{
 		DocumentID: y.DocumentID, Version: y.Version, Result: string(y.Result),
 		Moved: List(y.Moved, func(r *models.YearResult) YearResult {
-			return YearResult{r.Currency, amountOf(r.Amount, r.Currency)}
+			out := YearResult{Currency: r.Currency}
+			out.AmountMinor, out.Amount = Amount(r.Amount, r.Currency)
+			return out
 		}),
 	}
 }

@@ -44,7 +44,8 @@ func TestWorkersReleaseWaitingJobs(t *testing.T) {
 			t.Parallel()
 			b := setup(t)
 			if c.queue != "" {
-				require.NoError(t, queue.SetQueue(t.Context(), b.Pool, queue.NamedQueue{Name: c.queue, Fleet: c.fleet}))
+				_, err := queue.SetQueue(t.Context(), b.Pool, queue.NamedQueue{Name: c.queue, Fleet: c.fleet})
+				require.NoError(t, err)
 			}
 			s := store.NewQueue(b.Pool, store.JobsOf(c.fleet))
 			require.NoError(t, s.Join(t.Context()))

@@ -46,16 +46,15 @@ type NamedQueue struct {
 // SetQueue makes a named queue, or gives it these settings; its pause and its counts are not among
 // them. Open jobs go to the fleet that is named: 1,000 at once, the others by way of CheckWaits.
 // With SetBy they count until ReleaseQueue; without, they wait while a person has set the queue. It
-// returns ErrInvalid for settings that cannot be.
-func SetQueue(ctx context.Context, q Querier, u NamedQueue) error {
+// reports whether those that count were changed, and returns ErrInvalid for settings that cannot be.
+func SetQueue(ctx context.Context, q Querier, u NamedQueue) (changed bool, err error) {
 	const stmt = `
-SELECT (daybook.set_queue(@name, nullif(@fleet, ''), nullif(@parallel::integer, 0), nullif(@rate::integer, 0), nullif(@seconds::float8, 0),
-                          nullif(@burst::integer, 0), @owner, nullif(@process::integer, 0), nullif(@by, ''))).name`
-	_, err := value[string](ctx, q, "set the queue "+u.Name, stmt, Args{
+SELECT daybook.set_queue(@name, nullif(@fleet, ''), nullif(@parallel::integer, 0), nullif(@rate::integer, 0), nullif(@seconds::float8, 0),
+                         nullif(@burst::integer, 0), @owner, nullif(@process::integer, 0), nullif(@by, ''))`
+	return value[bool](ctx, q, "set the queue "+u.Name, stmt, Args{
 		"name": u.Name, "fleet": u.Fleet, "parallel": u.MaxParallel, "process": u.PerProcess, "rate": u.Rate,
 		"seconds": u.RateSeconds, "burst": u.RateBurst, "owner": u.Owner, "by": u.SetBy,
 	})
-	return err
 }
 
 // PauseQueue pauses a named queue, or resumes it, and says whether that changed something. It

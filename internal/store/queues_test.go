@@ -73,7 +73,8 @@ func (b *bundle) inQueue(org, queue string, n int) {
 
 func (b *bundle) setQueue(q store.NamedQueue) {
 	b.t.Helper()
-	require.NoError(b.t, store.SetQueue(b.t.Context(), b.Pool, q))
+	_, err := store.SetQueue(b.t.Context(), b.Pool, q)
+	require.NoError(b.t, err)
 }
 
 // leaseAll leases what may be leased, and counts it by queue.
@@ -219,7 +220,8 @@ func TestManyJobsMoveInBatches(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, store.CheckedWaits{Decided: 1}, checked)
 	assert.Equal(t, jobs, moved())
-	require.NoError(t, store.SetQueue(t.Context(), b.Pool, store.NamedQueue{Name: "orders"}))
+	_, err = store.SetQueue(t.Context(), b.Pool, store.NamedQueue{Name: "orders"})
+	require.NoError(t, err)
 	b.exec(`UPDATE daybook.jobs SET state = 'cancelled', finished_at = clock_timestamp() WHERE state = 'pending'`)
 	require.NoError(t, store.DeleteQueue(t.Context(), b.Pool, "orders"))
 	checked, err = s.CheckWaits(t.Context())
@@ -375,6 +377,7 @@ func TestNamedQueues(t *testing.T) {
 		{Name: "a", RateBurst: 2},
 		{Name: "a", Fleet: "A B"},
 	} {
-		assert.ErrorIs(t, store.SetQueue(t.Context(), b.Pool, wrong), store.ErrInvalid, "%+v", wrong)
+		_, err := store.SetQueue(t.Context(), b.Pool, wrong)
+		assert.ErrorIs(t, err, store.ErrInvalid, "%+v", wrong)
 	}
 }

@@ -609,7 +609,7 @@ export interface paths {
         put?: never;
         /**
          * Write a journal, which a worker posts as it is
-         * @description Amounts are in minor units: a debit is positive, a credit negative, and they balance in each currency. What could not be posted is DOCUMENT_REFUSED, and errors says with which code, such as UNBALANCED. With an id, the same request again changes nothing, and another one replaces the journal: what was posted is reversed.
+         * @description Amounts are in minor units, as texts: a debit is positive, a credit negative, and they balance in each currency. What could not be posted is DOCUMENT_REFUSED, and errors says with which code, such as UNBALANCED. With an id, the same request again changes nothing, and another one replaces the journal: what was posted is reversed.
          *
          *     Scope: `operate`.
          */
@@ -1583,9 +1583,15 @@ export interface components {
             createdAt: string;
             /** @description Absent: the impact has no entry */
             currency?: string;
-            /** @description The same as a decimal number */
+            /**
+             * @description The same as a decimal number
+             * @example 12.34
+             */
             debits?: string;
-            /** @description The sum of its debits, which equals that of its credits, in minor units */
+            /**
+             * @description The sum of its debits, which equals that of its credits, in minor units
+             * @example 1234
+             */
             debitsMinor?: string;
             /** Format: date */
             documentDate: string;
@@ -1608,29 +1614,52 @@ export interface components {
             account: string;
             counterparty: string;
             currency: string;
-            /** @description Has been due for 1 to 30 days */
+            /** @example 12.34 */
             due30: string;
-            /** @description For 31 to 60 days */
+            /**
+             * @description Has been due for 1 to 30 days
+             * @example 1234
+             */
+            due30Minor: string;
+            /** @example 12.34 */
             due60: string;
-            /** @description For 61 to 90 days */
+            /**
+             * @description For 31 to 60 days
+             * @example 1234
+             */
+            due60Minor: string;
+            /** @example 12.34 */
             due90: string;
+            /**
+             * @description For 61 to 90 days
+             * @example 1234
+             */
+            due90Minor: string;
             /** Format: int64 */
             items: number;
-            /** @description For more than 90 days */
+            /** @example 12.34 */
             longer: string;
+            /**
+             * @description For more than 90 days
+             * @example 1234
+             */
+            longerMinor: string;
+            /** @example 12.34 */
             notDue: string;
-            /** @description Debits less credits, with the decimals of the currency */
+            /** @example 1234 */
+            notDueMinor: string;
+            /**
+             * @description The same as decimal numbers
+             * @example 12.34
+             */
             open: string;
+            /**
+             * @description Debits less credits, in minor units
+             * @example 1234
+             */
+            openMinor: string;
             /** @enum {string} */
             role: "receivable" | "payable" | "advance";
-        } & {
-            [key: string]: unknown;
-        };
-        Amount: {
-            /** @example 12.34 */
-            decimal: string;
-            /** @example 1234 */
-            minor: string;
         } & {
             [key: string]: unknown;
         };
@@ -1770,16 +1799,39 @@ export interface components {
         CashLine: {
             /** @description Absent: the total of the currency */
             account?: string;
-            /** @description The balance after the last day */
-            closing: components["schemas"]["Amount"];
+            /** @example 12.34 */
+            closing: string;
+            /**
+             * @description The balance after the last day
+             * @example 1234
+             */
+            closingMinor: string;
             currency: string;
-            /** @description What was debited to the account */
-            in: components["schemas"]["Amount"];
+            /** @example 12.34 */
+            in: string;
+            /**
+             * @description What was debited to the account
+             * @example 1234
+             */
+            inMinor: string;
             name?: string;
-            /** @description The balance before the first day */
-            opening: components["schemas"]["Amount"];
-            /** @description What was credited to it */
-            out: components["schemas"]["Amount"];
+            /**
+             * @description The same as decimal numbers
+             * @example 12.34
+             */
+            opening: string;
+            /**
+             * @description The balance before the first day, in minor units
+             * @example 1234
+             */
+            openingMinor: string;
+            /** @example 12.34 */
+            out: string;
+            /**
+             * @description What was credited to it
+             * @example 1234
+             */
+            outMinor: string;
         } & {
             [key: string]: unknown;
         };
@@ -1862,8 +1914,8 @@ export interface components {
             keyId?: string;
             /** Format: int64 */
             lastImpactId: number;
-            /** @description What was open when it was closed */
-            list?: unknown;
+            /** @description What was open when it was closed; absent: it was opened */
+            list?: components["schemas"]["ClosingItem"][];
             /**
              * Format: int64
              * @description Counts an organization's closings and openings from 1
@@ -1882,10 +1934,13 @@ export interface components {
             account?: string;
             /**
              * @description The same as a decimal number
-             * @example -12.34
+             * @example 12.34
              */
             amount?: string;
-            /** @description In minor units: debits less credits; of TAX what is owed by the documents and not posted */
+            /**
+             * @description In minor units: debits less credits; of TAX what is owed by the documents and not posted, of EXCHANGE what is won
+             * @example 1234
+             */
             amountMinor?: string;
             /** @description What is open, such as UNPOSTED_FAILED */
             code: string;
@@ -1922,10 +1977,26 @@ export interface components {
         };
         CounterpartyLine: {
             account: string;
-            /** @description Debits less credits, with the decimals of the currency */
+            /**
+             * @description The same as a decimal number
+             * @example 12.34
+             */
             amount: string;
-            /** @description The counterparty's on the account after it */
+            /**
+             * @description Debits less credits, in minor units
+             * @example 1234
+             */
+            amountMinor: string;
+            /**
+             * @description The same as a decimal number
+             * @example 12.34
+             */
             balance: string;
+            /**
+             * @description The counterparty's on the account after it, in minor units
+             * @example 1234
+             */
+            balanceMinor: string;
             currency: string;
             documentId?: string;
             /** Format: date */
@@ -1933,8 +2004,16 @@ export interface components {
             /** Format: date */
             issueDate?: string;
             number?: string;
-            /** @description What is open of the document on the last day */
+            /**
+             * @description The same as a decimal number
+             * @example 12.34
+             */
             open: string;
+            /**
+             * @description What is open of the document on the last day, in minor units
+             * @example 1234
+             */
+            openMinor: string;
             /**
              * Format: date
              * @description Absent: the balance before the first day
@@ -1971,7 +2050,10 @@ export interface components {
              * @example 12.34
              */
             amount?: string;
-            /** @description In lists: what it comes to in minor units of the currency: its total, else what is payable, else the amount of a payment, else the debits of a journal */
+            /**
+             * @description In lists: what it comes to in minor units of the currency: its total, else what is payable, else the amount of a payment, else the debits of a journal
+             * @example 1234
+             */
             amountMinor?: string;
             counterparty?: string;
             /** Format: date-time */
@@ -2026,7 +2108,10 @@ export interface components {
              * @example 12.34
              */
             amount?: string;
-            /** @description In lists: what it comes to in minor units of the currency: its total, else what is payable, else the amount of a payment, else the debits of a journal */
+            /**
+             * @description In lists: what it comes to in minor units of the currency: its total, else what is payable, else the amount of a payment, else the debits of a journal
+             * @example 1234
+             */
             amountMinor?: string;
             /** @description Lines, taxes and totals as the document states them, in minor units; absent: it is not in daybook.documents */
             content?: {
@@ -2241,10 +2326,10 @@ export interface components {
              */
             amount: string;
             /**
-             * Format: int64
              * @description In minor units of the currency
+             * @example 1234
              */
-            amountMinor: number;
+            amountMinor: string;
             /** Format: int64 */
             attempt: number;
             currency: string;
@@ -2298,10 +2383,10 @@ export interface components {
              */
             amount: string;
             /**
-             * Format: int64
              * @description In minor units of the currency
+             * @example 1234
              */
-            amountMinor: number;
+            amountMinor: string;
             currency: string;
             /** @enum {string} */
             side: "debit" | "credit";
@@ -2310,8 +2395,16 @@ export interface components {
         };
         ExchangeDifference: {
             account: string;
-            /** @description In the items' currency */
+            /**
+             * @description The same as a decimal number
+             * @example 12.34
+             */
             amount: string;
+            /**
+             * @description In minor units of the items' currency
+             * @example 1234
+             */
+            amountMinor: string;
             /** Format: date */
             creditDay: string;
             creditDocument: string;
@@ -2323,8 +2416,16 @@ export interface components {
             debitDocument: string;
             /** @description Absent: there is none */
             debitRate?: string;
-            /** @description In the own currency, positive where it is a gain; absent: a rate is missing */
+            /**
+             * @description The same as a decimal number
+             * @example 12.34
+             */
             difference?: string;
+            /**
+             * @description In minor units of the own currency, positive where it is a gain; absent: a rate is missing
+             * @example 1234
+             */
+            differenceMinor?: string;
             /** Format: int64 */
             group: number;
         } & {
@@ -2357,8 +2458,16 @@ export interface components {
         GetExchangeResponse: {
             /** @description Adjustment, gain and loss account of the last booking */
             accounts?: string[];
-            /** @description What stands on the adjustment account */
+            /**
+             * @description The same as a decimal number
+             * @example 12.34
+             */
             booked?: string;
+            /**
+             * @description What stands on the adjustment account, in minor units; absent: nothing was booked yet
+             * @example 1234
+             */
+            bookedMinor?: string;
             /** @description The organization's own */
             currency: string;
             differences: components["schemas"]["ExchangeDifference"][];
@@ -2369,9 +2478,26 @@ export interface components {
              * @description How many have no rate
              */
             missing?: number;
-            /** @description Their sum */
+            /**
+             * @description The same as a decimal number
+             * @example 12.34
+             */
             realised: string;
+            /**
+             * @description Their sum, in minor units
+             * @example 1234
+             */
+            realisedMinor: string;
+            /**
+             * @description The same as a decimal number
+             * @example 12.34
+             */
             toBook?: string;
+            /**
+             * @description What is left to book, in minor units
+             * @example 1234
+             */
+            toBookMinor?: string;
         } & {
             [key: string]: unknown;
         };
@@ -2465,8 +2591,16 @@ export interface components {
         ItemSum: {
             account: string;
             currency: string;
-            /** @description Debits less credits, with the decimals of the currency */
+            /**
+             * @description The same as a decimal number
+             * @example 12.34
+             */
             open: string;
+            /**
+             * @description Debits less credits, in minor units
+             * @example 1234
+             */
+            openMinor: string;
         } & {
             [key: string]: unknown;
         };
@@ -2701,10 +2835,10 @@ export interface components {
              */
             amount: string;
             /**
-             * Format: int64
              * @description In minor units of the currency: a debit is positive, a credit negative
+             * @example 1234
              */
-            amountMinor: number;
+            amountMinor: string;
             currency: string;
             /** @description What statements can be split by, such as a cost centre */
             dimensions?: {
@@ -2717,10 +2851,10 @@ export interface components {
         JournalEntryInput: {
             account: string;
             /**
-             * Format: int64
              * @description In minor units: a debit is positive, a credit negative
+             * @example 1234
              */
-            amountMinor: number;
+            amountMinor: string;
             /** @description Default that of the journal */
             currency?: string;
             /** @description Above those of the journal */
@@ -3007,8 +3141,16 @@ export interface components {
         };
         Match: {
             account: string;
-            /** @description What was open of the first one */
+            /**
+             * @description The same as a decimal number
+             * @example 12.34
+             */
             amount: string;
+            /**
+             * @description What was open of the first one, in minor units
+             * @example 1234
+             */
+            amountMinor: string;
             currency: string;
             documentId: string;
             /**
@@ -3068,8 +3210,16 @@ export interface components {
         };
         OpenItem: {
             account: string;
-            /** @description Debits less credits, with the decimals of the currency */
+            /**
+             * @description The same as a decimal number
+             * @example 12.34
+             */
             amount: string;
+            /**
+             * @description Debits less credits, in minor units
+             * @example 1234
+             */
+            amountMinor: string;
             counterparty?: string;
             currency: string;
             direction?: string;
@@ -3084,8 +3234,16 @@ export interface components {
             /** Format: date */
             issueDate?: string;
             number?: string;
-            /** @description What of it is open */
+            /**
+             * @description The same as a decimal number
+             * @example 12.34
+             */
             open: string;
+            /**
+             * @description What of it is open, in minor units
+             * @example 1234
+             */
+            openMinor: string;
             /** @enum {string} */
             role: "receivable" | "payable" | "advance";
             type?: string;
@@ -3826,15 +3984,36 @@ export interface components {
         VATDocument: {
             currency: string;
             documentId: string;
-            posted: components["schemas"]["Amount"];
-            stated: components["schemas"]["Amount"];
+            /** @example 12.34 */
+            posted: string;
+            /** @example 1234 */
+            postedMinor: string;
+            /**
+             * @description The same as a decimal number
+             * @example 12.34
+             */
+            stated: string;
+            /**
+             * @description In minor units
+             * @example 1234
+             */
+            statedMinor: string;
         } & {
             [key: string]: unknown;
         };
         VATLine: {
             /** @description The account with the role tax that it is posted to */
             account?: string;
-            base?: components["schemas"]["Amount"];
+            /**
+             * @description The same as a decimal number
+             * @example 12.34
+             */
+            base?: string;
+            /**
+             * @description What is taxed, in minor units, of what documents state; absent: the line is another
+             * @example 1234
+             */
+            baseMinor?: string;
             category?: string;
             /** @description How the category treats what is taxed, by the codes of EN 16931 */
             code?: string;
@@ -3855,8 +4034,16 @@ export interface components {
              * @example 19
              */
             rate?: string;
-            /** @description Positive in either direction of what documents state; of the other lines, where it is owed */
-            tax: components["schemas"]["Amount"];
+            /**
+             * @description The same as a decimal number
+             * @example 12.34
+             */
+            tax: string;
+            /**
+             * @description In minor units; positive in either direction of what documents state; of the other lines, where it is owed
+             * @example 1234
+             */
+            taxMinor: string;
         } & {
             [key: string]: unknown;
         };
@@ -3932,11 +4119,17 @@ export interface components {
             [key: string]: unknown;
         };
         YearResult: {
+            /**
+             * @description The same as a decimal number
+             * @example 12.34
+             */
+            amount: string;
+            /**
+             * @description In minor units
+             * @example 1234
+             */
+            amountMinor: string;
             currency: string;
-            /** @example 12.34 */
-            decimal: string;
-            /** @example 1234 */
-            minor: string;
         } & {
             [key: string]: unknown;
         };

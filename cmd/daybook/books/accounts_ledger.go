@@ -110,16 +110,16 @@ func printAccountLedger(a *cli.App, w io.Writer, l AccountLedger) error {
 	t := cli.NewTable("DATE", "DOCUMENT", "KIND", "IMPACT", "DEBIT", "CREDIT", "BALANCE", "CURRENCY", "RULE")
 	t.Right = []int{3, 4, 5, 6}
 	for _, b := range l.Balances {
-		t.Add(l.From.String(), "", "opening", "", "", "", b.Opening, b.Currency, "")
+		t.Add(l.From.String(), "", "opening", "", "", "", string(b.Opening), b.Currency, "")
 	}
 	for i := range l.Entries {
 		e := &l.Entries[i]
-		debit, credit := cli.Sides(models.Side(e.Side), e.Amount)
+		debit, credit := cli.Sides(models.Side(e.Side), string(e.Amount))
 		t.Add(e.PostingDate, e.DocumentID, e.Kind, strconv.FormatInt(e.ImpactID, 10), debit, credit,
-			e.Balance, e.Currency, e.RuleID+"/"+e.RuleLineID)
+			string(e.Balance), e.Currency, e.RuleID+"/"+e.RuleLineID)
 	}
 	for _, b := range l.Balances {
-		t.Add(l.To.String(), "", "closing", "", b.Debit, b.Credit, b.Closing, b.Currency, "")
+		t.Add(l.To.String(), "", "closing", "", string(b.Debit), string(b.Credit), string(b.Closing), b.Currency, "")
 	}
 	return a.Print(w, t)
 }

@@ -9,7 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/daybook-dev/daybook/accounting"
 	"github.com/daybook-dev/daybook/cmd/daybook/cli"
+	"github.com/daybook-dev/daybook/internal/answers"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/audit"
 	"github.com/daybook-dev/daybook/internal/text/minor"
@@ -24,6 +26,31 @@ type Audited struct {
 	// Wrong counts the findings of all checks.
 	Wrong int64 `json:"wrong"`
 	audit.Report
+	// Figures are those of the report.
+	Figures auditFigures `json:"figures"`
+}
+
+type auditFigures struct {
+	accounting.AuditFigures
+	Totals []currencyTotal `json:"totals"`
+}
+
+// currencyTotal is what was debited and credited in a currency.
+type currencyTotal struct {
+	Currency    string          `json:"currency"`
+	DebitMinor  answers.Minor   `json:"debit_minor"`
+	CreditMinor answers.Minor   `json:"credit_minor"`
+	Debit       answers.Decimal `json:"debit"`
+	Credit      answers.Decimal `json:"credit"`
+}
+
+func auditFiguresOf(f *accounting.AuditFigures) auditFigures {
+	return auditFigures{*f, answers.List(f.Totals, func(t *accounting.CurrencyTotal) currencyTotal {
+		out := currencyTotal{Currency: t.Currency}
+		out.DebitMinor, out.Debit = answers.Amount(t.Debit, t.Currency)
+		out.CreditMinor, out.Credit = answers.Amount(t.Credit, t.Currency)
+		return out
+	})}
 }
 
 func auditCommand(a *cli.App) *cobra.Command {
@@ -69,7 +96,7 @@ func auditCommand(a *cli.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			result := Audited{Sound: report.Wrong() == 0, Wrong: report.Wrong(), Report: report}
+			result := Audited{Sound: report.Wrong() == 0, Wrong: report.Wrong(), Report: report, Figures: auditFiguresOf(&report.Figures)}
 			if err := a.Emit(result, func(w io.Writer) error { return printAudit(a, w, report) }); err != nil {
 				return err
 			}

@@ -32,7 +32,7 @@ func exchangeShowCommand(a *cli.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			e, err := books.ExchangeDifferences(c.Context(), db.Pool, org, day)
+			e, err := books.ExchangeDifferences(c.Context(), db.Pool, org, books.ExchangeOptions{Until: day})
 			if err != nil {
 				return err
 			}
@@ -42,7 +42,7 @@ func exchangeShowCommand(a *cli.App) *cobra.Command {
 				t.Right = []int{0, 3, 5, 7, 8}
 				for _, d := range out.Differences {
 					t.Add(strconv.FormatInt(d.Group, 10), d.Account, d.DebitDocument, d.DebitRate, d.CreditDocument, d.CreditRate, d.Currency,
-						d.Amount, d.Difference)
+						string(d.Amount), string(d.Difference))
 				}
 				if err := a.Print(w, t); err != nil {
 					return err
@@ -64,9 +64,9 @@ func printExchange(w io.Writer, e *answers.Exchange) error {
 			return err
 		}
 	}
-	text := "realised: " + e.Realised + " " + e.Currency
+	text := fmt.Sprintf("realised: %s %s", e.Realised, e.Currency)
 	if e.ToBook != "" {
-		text += ", booked: " + e.Booked + ", to book: " + e.ToBook
+		text += fmt.Sprintf(", booked: %s, to book: %s", e.Booked, e.ToBook)
 	}
 	_, err := fmt.Fprintln(w, text)
 	return err

@@ -117,7 +117,7 @@ func (f *importFlags) add(a *cli.App, command *cobra.Command) {
 func (f *importFlags) apply(a *cli.App, i *Importer, format string, files ...string) {
 	i.Create, i.Format, i.Files = a.Create, format, files
 	if f.dryRun {
-		i.Result.Trial = &importTrial{Accounts: []accountSum{}, Documents: []trialDocument{}, Failing: []ImportProblem{}, sums: map[accountKey]*accountSum{}}
+		i.Result.Trial = &importTrial{Accounts: []accountSum{}, Documents: []trialDocument{}, Failing: []ImportProblem{}, sums: map[accountKey]*sides{}}
 	}
 }
 

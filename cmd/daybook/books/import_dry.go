@@ -12,10 +12,10 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/daybook-dev/daybook/cmd/daybook/cli"
+	"github.com/daybook-dev/daybook/internal/answers"
 	"github.com/daybook-dev/daybook/internal/ledger"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/store/ledgerdb"
-	"github.com/daybook-dev/daybook/internal/text/minor"
 	"github.com/daybook-dev/daybook/models"
 )
 
@@ -30,7 +30,7 @@ type importTrial struct {
 	Documents []trialDocument `json:"documents"`
 	// Failing are the documents whose jobs would fail.
 	Failing []ImportProblem `json:"failing"`
-	sums    map[accountKey]*accountSum
+	sums    map[accountKey]*sides
 }
 
 // trialDocument is what would be posted of a document.
@@ -46,19 +46,35 @@ type trialEntry struct {
 	PostingDate models.Date       `json:"posting_date"`
 	Account     string            `json:"account"`
 	Side        models.Side       `json:"side"`
-	AmountMinor int64             `json:"amount_minor"`
+	AmountMinor answers.Minor     `json:"amount_minor"`
+	Amount      answers.Decimal   `json:"amount"`
 	Currency    string            `json:"currency"`
+	amount      *big.Int
+}
+
+func newTrialEntry(kind models.ImpactKind, day models.Date, account string, side models.Side, amount int64, currency string,
+) trialEntry {
+	e := trialEntry{
+		Kind: kind, PostingDate: day, Account: account, Side: side, Currency: currency, amount: big.NewInt(amount),
+	}
+	e.AmountMinor, e.Amount = answers.Amount(e.amount, currency)
+	return e
 }
 
 type accountKey struct{ org, currency, account string }
 
-// accountSum is what would be posted to an account, in minor units.
+// sides are what would be debited and credited to an account.
+type sides struct{ debit, credit big.Int }
+
+// accountSum is what would be posted to an account.
 type accountSum struct {
-	OrgID    string   `json:"org_id"`
-	Currency string   `json:"currency"`
-	Account  string   `json:"account"`
-	Debit    *big.Int `json:"debit_minor"`
-	Credit   *big.Int `json:"credit_minor"`
+	OrgID       string          `json:"org_id"`
+	Currency    string          `json:"currency"`
+	Account     string          `json:"account"`
+	DebitMinor  answers.Minor   `json:"debit_minor"`
+	CreditMinor answers.Minor   `json:"credit_minor"`
+	Debit       answers.Decimal `json:"debit"`
+	Credit      answers.Decimal `json:"credit"`
 }
 
 // try writes documents as an import does, evaluates those that would be posted anew, and takes all
@@ -154,11 +170,11 @@ func (p trialPosted) entries(t ledger.Trial, d *models.Document) (entries []tria
 			return nil, wrong
 		}
 		for _, e := range p.lines[last.ID] {
-			entries = append(entries, trialEntry{models.ImpactReverse, reversed, e.Account, e.Side.Opposite(), e.Amount, e.Currency})
+			entries = append(entries, newTrialEntry(models.ImpactReverse, reversed, e.Account, e.Side.Opposite(), e.Amount, e.Currency))
 		}
 	}
 	for _, e := range impact.Entries {
-		entries = append(entries, trialEntry{models.ImpactPost, day, e.Account, e.Side, e.Amount, e.Currency})
+		entries = append(entries, newTrialEntry(models.ImpactPost, day, e.Account, e.Side, e.Amount, e.Currency))
 	}
 	return entries, nil
 }
@@ -175,14 +191,14 @@ func (t *importTrial) add(item *ImportItem, entries []trialEntry, wrong *models.
 		key := accountKey{item.Document.OrgID, e.Currency, e.Account}
 		sum := t.sums[key]
 		if sum == nil {
-			sum = &accountSum{key.org, key.currency, key.account, new(big.Int), new(big.Int)}
+			sum = new(sides)
 			t.sums[key] = sum
 		}
-		side := sum.Debit
+		side := &sum.debit
 		if e.Side == models.Credit {
-			side = sum.Credit
+			side = &sum.credit
 		}
-		side.Add(side, big.NewInt(e.AmountMinor))
+		side.Add(side, e.amount)
 	}
 	if len(entries) > 0 {
 		t.show(trialDocument{item.Document.OrgID, item.Document.ID, entries})
@@ -203,8 +219,11 @@ func (t *importTrial) show(d trialDocument) {
 
 // finish puts the sums in order.
 func (t *importTrial) finish() {
-	for _, s := range t.sums {
-		t.Accounts = append(t.Accounts, *s)
+	for key, s := range t.sums {
+		sum := accountSum{OrgID: key.org, Currency: key.currency, Account: key.account}
+		sum.DebitMinor, sum.Debit = answers.Amount(&s.debit, key.currency)
+		sum.CreditMinor, sum.Credit = answers.Amount(&s.credit, key.currency)
+		t.Accounts = append(t.Accounts, sum)
 	}
 	slices.SortFunc(t.Accounts, func(a, b accountSum) int {
 		return cmp.Or(cmp.Compare(a.OrgID, b.OrgID), cmp.Compare(a.Currency, b.Currency), cmp.Compare(a.Account, b.Account))
@@ -219,10 +238,7 @@ func (t *importTrial) print(a *cli.App, w io.Writer) error {
 	shown.Right = []int{4, 5}
 	for _, d := range t.Documents {
 		for _, e := range d.Entries {
-			debit, credit := minor.Decimal64(e.AmountMinor, e.Currency), ""
-			if e.Side == models.Credit {
-				debit, credit = credit, debit
-			}
+			debit, credit := cli.Sides(e.Side, string(e.Amount))
 			shown.Add(d.ID, e.PostingDate.String(), e.Account, e.Currency, debit, credit)
 		}
 	}
@@ -239,7 +255,7 @@ func (t *importTrial) print(a *cli.App, w io.Writer) error {
 	table := cli.NewTable("ORGANIZATION", "CURRENCY", "ACCOUNT", "DEBIT", "CREDIT")
 	table.Right = []int{3, 4}
 	for _, s := range t.Accounts {
-		table.Add(s.OrgID, s.Currency, s.Account, minor.Decimal(s.Debit, s.Currency), minor.Decimal(s.Credit, s.Currency))
+		table.Add(s.OrgID, s.Currency, s.Account, string(s.Debit), string(s.Credit))
 	}
 	return a.Print(w, table)
 }

@@ -193,7 +193,7 @@ func openItemsUnreconcileCommand(a *cli.App) *cobra.Command {
 			if group > 0 {
 				out, err = books.DissolveGroup(c.Context(), db.Pool, org, group)
 			} else {
-				out, err = books.Unreconcile(c.Context(), db.Pool, org, args...)
+				out, err = books.Unreconcile(c.Context(), db.Pool, org, args)
 			}
 			if err != nil {
 				return err

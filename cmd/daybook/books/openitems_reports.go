@@ -27,7 +27,7 @@ func openItemsAgeingCommand(a *cli.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			list, err := books.Ageing(c.Context(), db.Pool, org, day)
+			list, err := books.Ageing(c.Context(), db.Pool, org, books.AgeingOptions{On: day})
 			if err != nil {
 				return err
 			}

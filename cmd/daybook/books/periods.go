@@ -12,6 +12,7 @@ import (
 
 	"github.com/daybook-dev/daybook/admin/books"
 	"github.com/daybook-dev/daybook/cmd/daybook/cli"
+	"github.com/daybook-dev/daybook/internal/answers"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/internal/text/phrase"
 	"github.com/daybook-dev/daybook/models"
@@ -91,7 +92,7 @@ func periodsAddCommand(a *cli.App) *cobra.Command {
 				return err
 			}
 			defer db.Close()
-			added, err := books.AddSignedPeriods(c.Context(), db.Pool, org, key, periods...)
+			added, err := books.AddPeriods(c.Context(), db.Pool, org, periods, books.AddPeriodsOptions{Key: key})
 			if err != nil {
 				return err
 			}
@@ -163,7 +164,10 @@ func periodsCloseCommand(a *cli.App) *cobra.Command {
 }
 
 func periodsOpenCommand(a *cli.App) *cobra.Command {
-	command := periodsChangeCommand(a, "open", books.OpenPeriod)
+	command := periodsChangeCommand(a, "open",
+		func(ctx context.Context, db books.DB, org string, p models.Period) (books.PeriodChange, error) {
+			return books.OpenPeriod(ctx, db, org, p, books.OpenOptions{})
+		})
 	command.Use = "open --org ORG (--month MONTH | --year YEAR | --from DAY)"
 	command.Short = "Open a period, or a year, and try again what had failed because it was closed"
 	command.Long = "Opens a period, or all of a year together. Jobs of the organization that had failed with " +
@@ -245,11 +249,35 @@ func periodsWithin(ctx context.Context, tx pgx.Tx, org string, span []models.Per
 	return within, nil
 }
 
+// ChangedPeriod is a period after its change, for programs.
+type ChangedPeriod struct {
+	books.PeriodChange
+	// Open and Closing are those of PeriodChange.
+	Open    []answers.ClosingItem `json:"open,omitempty"`
+	Closing *answers.Closing      `json:"closing,omitempty"`
+}
+
+func changedPeriod(c *books.PeriodChange) (out ChangedPeriod, err error) {
+	out = ChangedPeriod{PeriodChange: *c, Open: answers.List(c.Open, answers.ClosingItemOf)}
+	if c.Closing != nil {
+		out.Closing = new(answers.Closing)
+		*out.Closing, err = answers.ClosingOf(c.Closing)
+	}
+	return out, err
+}
+
 // showPeriodChanges prints one change, or those of a year.
 func showPeriodChanges(a *cli.App, changed []books.PeriodChange, list bool) error {
-	var shown any = changed[0]
+	all := make([]ChangedPeriod, len(changed))
+	for i := range changed {
+		var err error
+		if all[i], err = changedPeriod(&changed[i]); err != nil {
+			return err
+		}
+	}
+	var shown any = all[0]
 	if list {
-		shown = map[string]any{"periods": changed}
+		shown = map[string]any{"periods": all}
 	}
 	return a.Emit(shown, func(w io.Writer) error {
 		for _, p := range changed {

@@ -178,7 +178,11 @@ func periodsClosingsCommand(a *cli.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.Emit(map[string]any{"closings": answers.List(list, answers.ClosingOf)}, func(w io.Writer) error {
+			shown, err := answers.ClosingsOf(list)
+			if err != nil {
+				return err
+			}
+			return a.Emit(map[string]any{"closings": shown}, func(w io.Writer) error {
 				t := cli.NewTable("NUMBER", "ACTION", "FROM", "TO", "AT", "BY", "IMPACTS", "ENTRIES", "SIGNED", "HASH")
 				t.Right = []int{0, 6, 7}
 				for _, i := range list {

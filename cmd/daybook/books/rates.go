@@ -143,7 +143,7 @@ func ratesImportCommand(a *cli.App) *cobra.Command {
 }
 
 func putRates(c *cobra.Command, a *cli.App, db *cli.Database, org string, rates []models.CurrencyRate) error {
-	changed, err := books.PutRates(c.Context(), db.Pool, org, rates)
+	changed, err := books.PutRates(c.Context(), db.Pool, org, rates, books.PutRatesOptions{})
 	if err != nil {
 		return err
 	}

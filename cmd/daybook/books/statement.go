@@ -274,7 +274,7 @@ func statementCashCommand(a *cli.App) *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return f.run(c, a, func(ctx context.Context, db *cli.Database, from, to models.Date) error {
-				s, err := books.CashStatement(ctx, db.Pool, f.org, from, to)
+				s, err := books.CashStatement(ctx, db.Pool, f.org, books.CashOptions{From: from, To: to})
 				if err != nil {
 					return err
 				}

@@ -23,7 +23,7 @@ func statementVATCommand(a *cli.App) *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return f.run(c, a, func(ctx context.Context, db *cli.Database, from, to models.Date) error {
-				s, err := books.VATSummary(ctx, db.Pool, f.org, from, to)
+				s, err := books.VATSummary(ctx, db.Pool, f.org, books.VATOptions{From: from, To: to})
 				if err != nil {
 					return err
 				}
@@ -32,7 +32,7 @@ func statementVATCommand(a *cli.App) *cobra.Command {
 					return err
 				}
 				for _, d := range answer.Documents {
-					a.Say("%s states %s %s of tax, and %s is posted.", d.DocumentID, d.Stated.Decimal, d.Currency, d.Posted.Decimal)
+					a.Say("%s states %s %s of tax, and %s is posted.", d.DocumentID, d.Stated, d.Currency, d.Posted)
 				}
 				if s.More {
 					a.Say("Others differ as well: --format json has the first 100; daybook.vat_differences lists all.")

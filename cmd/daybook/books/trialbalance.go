@@ -88,9 +88,9 @@ func PrintTrialBalance(a *cli.App, w io.Writer, b answers.TrialBalance, spanned 
 	add := func(r answers.AccountBalance, name string) {
 		cells := []string{r.Currency, r.Account, name}
 		if spanned {
-			cells = append(cells, r.Opening)
+			cells = append(cells, string(r.Opening))
 		}
-		t.Add(append(cells, r.Debit, r.Credit, r.Closing)...)
+		t.Add(append(cells, string(r.Debit), string(r.Credit), string(r.Closing))...)
 	}
 	next := 0
 	for i, r := range b.Accounts {

@@ -59,7 +59,7 @@ func printYearEnd(w io.Writer, done *models.YearEnd) error {
 		return err
 	}
 	for _, m := range answers.YearEndOf(done).Moved {
-		if _, err := fmt.Fprintf(w, "  result %s %s\n", m.Decimal, m.Currency); err != nil {
+		if _, err := fmt.Fprintf(w, "  result %s %s\n", m.Amount, m.Currency); err != nil {
 			return err
 		}
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"crypto"
 	"crypto/ed25519"
 	"crypto/x509"
 	"encoding/pem"
@@ -9,17 +10,20 @@ import (
 
 // ClosingKey is the private key that signs closings, which the environment names; nil: it names
 // none.
-func (a *App) ClosingKey() (ed25519.PrivateKey, error) {
+func (a *App) ClosingKey() (crypto.Signer, error) {
 	path := a.Environment.ClosingKey
 	if path == "" {
 		return nil, nil //nolint:nilnil // closings are not signed
 	}
 	parsed, err := readPEM(path, x509.ParsePKCS8PrivateKey)
-	key, ok := parsed.(ed25519.PrivateKey)
-	if err == nil && !ok {
-		err = Usagef("DAYBOOK_CLOSING_KEY: %s has no private Ed25519 key (`openssl genpkey -algorithm ed25519` makes one)", path)
+	if err != nil {
+		return nil, err
 	}
-	return key, err
+	key, ok := parsed.(ed25519.PrivateKey)
+	if !ok {
+		return nil, Usagef("DAYBOOK_CLOSING_KEY: %s has no private Ed25519 key (`openssl genpkey -algorithm ed25519` makes one)", path)
+	}
+	return key, nil
 }
 
 // ClosingPublicKey reads the public key of those that sign closings.

@@ -44,13 +44,13 @@ func tasksEnqueueCommand(a *cli.App) *cobra.Command {
 			if o.ScheduledAt, err = db.DueIn(c.Context(), delay, o.ScheduledAt); err != nil {
 				return err
 			}
-			id, err := queue.EnqueueTask(c.Context(), db.Pool, task, o)
+			done, err := queue.EnqueueTask(c.Context(), db.Pool, task, o)
 			if err != nil {
 				return err
 			}
 			a.NoteTaskType(c.Context(), task.Type)
-			return a.Emit(answers.EnqueuedTask{ID: id}, func(w io.Writer) error {
-				_, err := fmt.Fprintf(w, "enqueued (task %d)\n", id)
+			return a.Emit(answers.EnqueuedTask{ID: done.ID}, func(w io.Writer) error {
+				_, err := fmt.Fprintf(w, "enqueued (task %d)\n", done.ID)
 				return err
 			})
 		},

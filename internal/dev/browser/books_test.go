@@ -47,8 +47,8 @@ func (b *tab) books() {
 	no(books.PutRates(ctx, b.Pool, "acme", []models.CurrencyRate{
 		{Currency: "USD", ValidOn: models.NewDate(2026, 1, 31), Rate: "0.8412", Source: "ECB"},
 		{Currency: "USD", ValidOn: models.NewDate(2026, 2, 28), Rate: "0.9248", Source: "ECB"},
-	}))
-	no(books.AddPeriods(ctx, b.Pool, "acme", books.Month(2026, time.February), books.Month(2026, time.March)))
+	}, books.PutRatesOptions{}))
+	no(books.AddPeriods(ctx, b.Pool, "acme", []models.Period{books.Month(2026, time.February), books.Month(2026, time.March)}, books.AddPeriodsOptions{}))
 	no(books.SetClosedPeriodPolicy(ctx, b.Pool, "acme", models.PolicyFirstOpenDay))
 	b.imported(sold("EXP-1", "Northwind Trading Company Ltd", "USD", time.February, 2, 1_250_000_00))
 	fixture.Ready(b.t, b.Pool, sold("EXP-2", "Hansen & Sons", "EUR", time.February, 20, 48_10),

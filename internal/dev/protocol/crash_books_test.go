@@ -87,9 +87,9 @@ func (b *bookkeeper) begin(t *testing.T) {
 	require.NoError(t, err)
 	rates, err := books.ParseRates([]byte("currency,valid_on,rate,source\nUSD,2025-10-01,0.9,x\nUSD,2026-02-01,0.92,x\n"))
 	require.NoError(t, err)
-	_, err = books.PutRates(ctx, pool, b.org, rates)
+	_, err = books.PutRates(ctx, pool, b.org, rates, books.PutRatesOptions{})
 	require.NoError(t, err)
-	_, err = books.AddPeriods(ctx, pool, b.org, books.Month(2025, 10), books.Month(2025, 11), books.Month(2025, 12))
+	_, err = books.AddPeriods(ctx, pool, b.org, []models.Period{books.Month(2025, 10), books.Month(2025, 11), books.Month(2025, 12)}, books.AddPeriodsOptions{})
 	require.NoError(t, err)
 	invoice := func(id string, day models.Date) *models.Document {
 		d := fixture.Invoice(b.org, id, 1000)

@@ -145,8 +145,9 @@ func newWorld(ctx context.Context, t *rapid.T, pool *pgxpool.Pool) *world {
 TRUNCATE daybook.jobs, daybook.job_waits, daybook.job_sequences, daybook.job_wait_checks, daybook.job_limits, daybook.job_limit_rates, daybook.job_steps,
          daybook.attempt_log, effects CASCADE`)
 	w.exec(t, `DELETE FROM daybook.organizations`)
-	require.NoError(t, queue.SetQueue(ctx, pool, queue.NamedQueue{Name: queueName, MaxParallel: queueMost}))
-	_, err := store.PauseQueue(ctx, pool, queueName, false)
+	_, err := queue.SetQueue(ctx, pool, queue.NamedQueue{Name: queueName, MaxParallel: queueMost})
+	require.NoError(t, err)
+	_, err = store.PauseQueue(ctx, pool, queueName, false)
 	require.NoError(t, err)
 	w.limit(t, 1)
 	w.exec(t, `SELECT daybook.start_job_worker('sql', $1)`, []string{jobType, limitedType})

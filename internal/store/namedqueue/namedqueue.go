@@ -93,7 +93,8 @@ func settings(u store.NamedQueue) store.NamedQueue {
 // does not undo them.
 func set(ctx context.Context, tx pgx.Tx, u store.NamedQueue) error {
 	u.SetBy = actions.By(ctx)
-	return store.SetQueue(ctx, tx, u)
+	_, err := store.SetQueue(ctx, tx, u)
+	return err
 }
 
 // Release gives a queue that a person has set back to its programs. It returns

@@ -20,19 +20,22 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 func TestWhatAPersonSetsCountsAfterAProgramsStart(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
-	starts := func(most int) {
-		require.NoError(t, queue.SetQueue(t.Context(), db.Pool,
-			queue.NamedQueue{Name: "bank", MaxParallel: most, Rate: 7, Fleet: "shop"}))
+	starts := func(most int, changes bool) {
+		changed, err := queue.SetQueue(t.Context(), db.Pool,
+			queue.NamedQueue{Name: "bank", MaxParallel: most, Rate: 7, Fleet: "shop"})
+		require.NoError(t, err)
+		assert.Equal(t, changes, changed, "with %d", most)
 	}
 	now := func() store.NamedQueue {
 		u, err := store.QueueOf(t.Context(), db.Pool, "bank")
 		require.NoError(t, err)
 		return u
 	}
-	starts(10)
+	starts(10, true)
+	starts(10, false)
 	assert.Equal(t, 10, now().MaxParallel)
 	assert.Empty(t, now().SetBy, "it is the program's")
-	starts(11)
+	starts(11, true)
 	assert.Equal(t, 11, now().MaxParallel)
 
 	ada, _ := actions.Begin(t.Context(), actions.Action{Via: actions.CLI, Action: "queues.set", Actor: "ada"})
@@ -42,13 +45,13 @@ func TestWhatAPersonSetsCountsAfterAProgramsStart(t *testing.T) {
 		require.NoError(t, err)
 	}
 	set(2)
-	starts(11)
+	starts(11, false)
 	assert.Equal(t, 2, now().MaxParallel)
 	assert.Equal(t, "ada", now().SetBy)
 	assert.NotNil(t, now().SetAt)
-	starts(12)
+	starts(12, false)
 	set(3)
-	starts(12)
+	starts(12, false)
 	assert.Equal(t, 3, now().MaxParallel)
 
 	u, _, err := namedqueue.Release(ada, db.Pool, "bank")
@@ -57,7 +60,7 @@ func TestWhatAPersonSetsCountsAfterAProgramsStart(t *testing.T) {
 	assert.Equal(t, "shop", u.Fleet)
 	assert.Equal(t, 7, u.Rate)
 	assert.Empty(t, u.SetBy)
-	starts(13)
+	starts(13, true)
 	assert.Equal(t, 13, now().MaxParallel)
 
 	// Without a program since, the settings from before the person's count again.
@@ -76,7 +79,8 @@ func TestWhatAPersonHasMade(t *testing.T) {
 	db := pgtest.New(t)
 	_, err := namedqueue.Create(t.Context(), db.Pool, store.NamedQueue{Name: "bank", MaxParallel: 2})
 	require.NoError(t, err)
-	require.NoError(t, queue.SetQueue(t.Context(), db.Pool, queue.NamedQueue{Name: "bank", MaxParallel: 10}))
+	_, err = queue.SetQueue(t.Context(), db.Pool, queue.NamedQueue{Name: "bank", MaxParallel: 10})
+	require.NoError(t, err)
 	u, err := store.QueueOf(t.Context(), db.Pool, "bank")
 	require.NoError(t, err)
 	assert.Equal(t, 2, u.MaxParallel)

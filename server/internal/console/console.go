@@ -2,7 +2,7 @@ package console
 
 import (
 	"cmp"
-	"crypto/ed25519"
+	"crypto"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
@@ -33,7 +33,7 @@ type Options struct {
 	// Encryption decrypts what jobs keep; nil: there are no keys.
 	Encryption *encryption.Cipher
 	// ClosingKey signs closings; nil: they are not signed.
-	ClosingKey ed25519.PrivateKey
+	ClosingKey crypto.Signer
 	// Temporal is asked for workflows, workers and schedules; nil: pages say that they are not known
 	// here. It stays the caller's to close.
 	Temporal client.Client

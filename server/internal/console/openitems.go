@@ -57,7 +57,7 @@ func (c *console) openItemsOf(ctx context.Context, r *request, org string) (*vie
 		on = models.NewDate(r.now.UTC().Date())
 	}
 	form.Fields[0].Value = on.String()
-	list, err := books.Ageing(ctx, c.Pool, org, on)
+	list, err := books.Ageing(ctx, c.Pool, org, books.AgeingOptions{On: on})
 	if err != nil {
 		return nil, err
 	}
@@ -220,7 +220,7 @@ func (c *console) unreconcile(ctx context.Context, r *request) (done, error) {
 	var out []string
 	if documents := r.PostForm["document"]; len(documents) > 0 {
 		d.Subject = documents[0]
-		out, err = books.Unreconcile(ctx, c.Pool, org, documents...)
+		out, err = books.Unreconcile(ctx, c.Pool, org, documents)
 	} else {
 		id, wrong := strconv.ParseInt(r.PostFormValue("group"), 10, 64)
 		if wrong != nil {

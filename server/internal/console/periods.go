@@ -138,7 +138,7 @@ func (c *console) addPeriods(ctx context.Context, r *request) (done, error) {
 	if err != nil {
 		return done{}, err
 	}
-	added, err := books.AddSignedPeriods(ctx, c.Pool, org, c.ClosingKey, periods...)
+	added, err := books.AddPeriods(ctx, c.Pool, org, periods, books.AddPeriodsOptions{Key: c.ClosingKey})
 	text := plural(len(added), "open period", "open periods") + " added."
 	if len(added) == 0 {
 		text = "Nothing was changed: what " + span + " has is there already."
@@ -154,7 +154,10 @@ func (c *console) closePeriod(ctx context.Context, r *request) (done, error) {
 }
 
 func (c *console) openPeriod(ctx context.Context, r *request) (done, error) {
-	return c.changePeriod(ctx, r, "open", books.OpenPeriod)
+	return c.changePeriod(ctx, r, "open",
+		func(ctx context.Context, db books.DB, org string, p models.Period) (books.PeriodChange, error) {
+			return books.OpenPeriod(ctx, db, org, p, books.OpenOptions{})
+		})
 }
 
 // changePeriod closes or opens the period that a form names.

@@ -76,7 +76,7 @@ func (c *console) exchange(ctx context.Context, r *request, org string, data map
 	if err != nil {
 		return err
 	}
-	e, err := books.ExchangeDifferences(ctx, c.Pool, org, until)
+	e, err := books.ExchangeDifferences(ctx, c.Pool, org, books.ExchangeOptions{Until: until})
 	if err != nil {
 		return err
 	}
@@ -155,7 +155,7 @@ func (c *console) setRate(ctx context.Context, r *request) (done, error) {
 	if rate.ValidOn, err = dayParameter("the day", r.PostFormValue("valid_on")); err != nil {
 		return d, err
 	}
-	changed, err := books.PutRates(ctx, c.Pool, org, []models.CurrencyRate{rate})
+	changed, err := books.PutRates(ctx, c.Pool, org, []models.CurrencyRate{rate}, books.PutRatesOptions{})
 	d.unless(changed > 0, "that is the rate already")
 	return d, err
 }

@@ -140,7 +140,7 @@ func (c *console) statementPage(ctx context.Context, r *request, org string) (*v
 	v := &view{Title: kind.Title(), Data: data}
 	switch kind {
 	case models.StatementCash:
-		data["Cash"], err = books.CashStatement(ctx, c.Pool, org, o.From, o.To)
+		data["Cash"], err = books.CashStatement(ctx, c.Pool, org, books.CashOptions{From: o.From, To: o.To})
 		return v, err
 	case models.StatementIncome:
 		var s models.Statement
@@ -180,7 +180,7 @@ func (c *console) vatPage(ctx context.Context, r *request, org string) (*view, e
 	if err != nil {
 		return nil, err
 	}
-	data["Summary"], err = books.VATSummary(ctx, c.Pool, org, o.From, o.To)
+	data["Summary"], err = books.VATSummary(ctx, c.Pool, org, books.VATOptions{From: o.From, To: o.To})
 	return &view{Data: data}, err
 }
 
@@ -222,10 +222,10 @@ func (c *console) fileOf(ctx context.Context, r *request) (file statementfile.Fi
 	var answer any
 	switch kind {
 	case models.StatementVAT:
-		s, failed := books.VATSummary(ctx, c.Pool, org, o.From, o.To)
+		s, failed := books.VATSummary(ctx, c.Pool, org, books.VATOptions{From: o.From, To: o.To})
 		answer, err = answers.VATSummaryOf(&s), failed
 	case models.StatementCash:
-		s, failed := books.CashStatement(ctx, c.Pool, org, o.From, o.To)
+		s, failed := books.CashStatement(ctx, c.Pool, org, books.CashOptions{From: o.From, To: o.To})
 		answer, err = answers.CashStatementOf(&s), failed
 	case models.StatementIncome:
 		s, failed := books.IncomeStatement(ctx, c.Pool, org, o)

@@ -37,7 +37,7 @@ UPDATE daybook.accounting_work_queue SET state = 'failed', last_error_code = 'PO
 	assert.Equal(t, "wait", known.Next)
 	assert.Equal(t, "opening:1200/17/", known.OpenItem)
 	assert.Equal(t, []answers.EntryElsewhere{{
-		Account: "1200", Side: "debit", AmountMinor: 500, Amount: "5.00",
+		Account: "1200", Side: "debit", AmountMinor: "500", Amount: "5.00",
 		Currency: "EUR",
 	}}, known.Entries)
 

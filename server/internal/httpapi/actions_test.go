@@ -83,7 +83,7 @@ var operateBodies = map[string]string{
 	"/api/imports/{importId}/undo":                "",
 	"/api/rates":                                  `{"rates":[{"currency":"USD","validOn":"2026-03-31","rate":"1"}]}`,
 	"/api/exchange":                               `{"until":"2026-03-31"}`,
-	"/api/journals":                               `{"date":"2026-03-31","reason":"r","entries":[{"account":"1","amountMinor":1},{"account":"2","amountMinor":-1}],"currency":"EUR"}`,
+	"/api/journals":                               `{"date":"2026-03-31","reason":"r","entries":[{"account":"1","amountMinor":"1"},{"account":"2","amountMinor":"-1"}],"currency":"EUR"}`,
 	"/api/journals/{documentId}":                  "",
 	"/api/open-items/match":                       `{}`,
 	"/api/open-items/reconcile":                   `{"documents":["a","b"]}`,

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
+	"strconv"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -25,11 +27,11 @@ func (s *server) journals() {
 	operation(s, tokens.ScopeOperate, huma.Operation{
 		OperationID: "putJournal", Method: http.MethodPost, Path: "/api/journals", Tags: []string{tagLedger},
 		Summary: "Write a journal, which a worker posts as it is",
-		Description: "Amounts are in minor units: a debit is positive, a credit negative, and they balance in each currency. What " +
+		Description: "Amounts are in minor units, as texts: a debit is positive, a credit negative, and they balance in each currency. What " +
 			"could not be posted is DOCUMENT_REFUSED, and errors says with which code, such as UNBALANCED. With an id, the same " +
 			"request again changes nothing, and another one replaces the journal: what was posted is reversed.",
 		Metadata: map[string]any{
-			exampleKey: `{"date": "2026-03-31", "reason": "Accrued rent", "entries": [{"account": "6310", "amountMinor": 50000}, {"account": "3500", "amountMinor": -50000}], "currency": "EUR"}`,
+			exampleKey: `{"date": "2026-03-31", "reason": "Accrued rent", "entries": [{"account": "6310", "amountMinor": "50000"}, {"account": "3500", "amountMinor": "-50000"}], "currency": "EUR"}`,
 			actionKey:  "journals.put",
 		},
 	}, s.putJournal, http.StatusNotFound, http.StatusConflict)
@@ -70,7 +72,7 @@ func (s *server) listJournals(ctx context.Context, in *listJournalsInput) (*list
 
 type journalEntryInput struct {
 	Account     string            `json:"account" minLength:"1" maxLength:"255"`
-	AmountMinor int64             `json:"amountMinor" doc:"In minor units: a debit is positive, a credit negative"`
+	AmountMinor answers.Minor     `json:"amountMinor" maxLength:"20" doc:"In minor units: a debit is positive, a credit negative"`
 	Currency    currency          `json:"currency,omitempty" doc:"Default that of the journal"`
 	Note        string            `json:"note,omitempty" maxLength:"2000"`
 	Dimensions  map[string]string `json:"dimensions,omitempty" doc:"Above those of the journal"`
@@ -110,9 +112,13 @@ func (s *server) putJournal(ctx context.Context, in *putJournalInput) (*journalC
 		ID: b.ID, Date: date, Number: b.Number, Counterparty: b.Counterparty, Currency: string(b.Currency),
 		Dimensions: b.Dimensions, Reason: b.Reason, By: cmp.Or(b.By, caller(ctx).Name),
 	}
-	for _, e := range b.Entries {
+	for i, e := range b.Entries {
+		amount, err := strconv.ParseInt(string(e.AmountMinor), 10, 64)
+		if err != nil {
+			return nil, invalid(fmt.Sprintf("body.entries[%d].amountMinor", i), "the amount is out of range")
+		}
 		j.Entries = append(j.Entries, models.JournalEntry{
-			Account: e.Account, Amount: e.AmountMinor, Currency: string(e.Currency), Note: e.Note, Dimensions: e.Dimensions,
+			Account: e.Account, Amount: amount, Currency: string(e.Currency), Note: e.Note, Dimensions: e.Dimensions,
 		})
 	}
 	actions.About(ctx, org, b.ID, nil)

@@ -121,7 +121,7 @@ func (s *server) getAgeing(ctx context.Context, in *getAgeingInput) (*getAgeingO
 	if err != nil {
 		return nil, err
 	}
-	list, err := books.Ageing(ctx, s.pool, org, on)
+	list, err := books.Ageing(ctx, s.pool, org, books.AgeingOptions{On: on})
 	if err != nil {
 		return nil, err
 	}
@@ -266,7 +266,7 @@ func (s *server) unreconcile(ctx context.Context, in *unreconcileInput) (*unreco
 		documents, err = books.DissolveGroup(ctx, s.pool, org, in.Body.Group)
 	} else {
 		actions.About(ctx, org, in.Body.Documents[0], nil)
-		documents, err = books.Unreconcile(ctx, s.pool, org, in.Body.Documents...)
+		documents, err = books.Unreconcile(ctx, s.pool, org, in.Body.Documents)
 	}
 	if err != nil {
 		return nil, err

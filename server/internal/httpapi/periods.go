@@ -159,6 +159,8 @@ func (s *server) listClosings(ctx context.Context, in *listClosingsInput) (*list
 	out := &listClosingsOutput{}
 	list, next := page(in.PageInput, list, func(c models.Closing) any { return c.Number })
 	out.Body.NextCursor = next
-	out.Body.Closings = answers.List(list, answers.ClosingOf)
+	if out.Body.Closings, err = answers.ClosingsOf(list); err != nil {
+		return nil, err
+	}
 	return out, nil
 }

@@ -21,7 +21,7 @@ func TestPeriodsOverHTTP(t *testing.T) {
 	for _, org := range []string{"acme", "other"} {
 		fixture.Organization(t, b.Pool, org)
 	}
-	_, err := books.AddPeriods(t.Context(), b.Pool, "acme", books.Month(2026, 2), books.Month(2026, 3))
+	_, err := books.AddPeriods(t.Context(), b.Pool, "acme", []models.Period{books.Month(2026, 2), books.Month(2026, 3)}, books.AddPeriodsOptions{})
 	require.NoError(t, err)
 	fixture.Ready(t, b.Pool, fixture.Invoice("acme", "waits", 1000))
 	acme, other := b.token("acme", tokens.ScopeRead), b.token("other", tokens.ScopeRead)

@@ -105,7 +105,7 @@ func (s *server) setRates(ctx context.Context, in *setRatesInput) (*setRatesOutp
 		}
 	}
 	out := &setRatesOutput{}
-	out.Body.Changed, err = books.PutRates(ctx, s.pool, org, rates)
+	out.Body.Changed, err = books.PutRates(ctx, s.pool, org, rates, books.PutRatesOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +130,7 @@ func (s *server) getExchange(ctx context.Context, in *getExchangeInput) (*getExc
 	if err != nil {
 		return nil, err
 	}
-	e, err := books.ExchangeDifferences(ctx, s.pool, org, until)
+	e, err := books.ExchangeDifferences(ctx, s.pool, org, books.ExchangeOptions{Until: until})
 	if err != nil {
 		return nil, err
 	}

@@ -51,11 +51,12 @@ func TestExchangeDifferencesOverHTTP(t *testing.T) {
 	var e answers.Exchange
 	b.send(token, http.MethodPost, "/api/exchange", body).into(t, &e)
 	assert.Equal(t, "exchange:2026-03-31/1", e.DocumentID)
-	assert.Equal(t, "10.00", e.ToBook)
+	assert.Equal(t, answers.Decimal("10.00"), e.ToBook)
+	assert.Equal(t, answers.Minor("1000"), e.ToBookMinor)
 	e = answers.Exchange{}
 	b.send(token, http.MethodPost, "/api/exchange", object{"until": "2026-03-31"}).into(t, &e)
 	assert.Empty(t, e.DocumentID, "it is booked")
 	assert.Equal(t, []string{"1370", "4920", "6960"}, e.Accounts)
 	b.send(token, http.MethodGet, "/api/exchange?until=2026-03-31", nil).into(t, &e)
-	assert.Equal(t, "0.00", e.ToBook)
+	assert.Equal(t, answers.Decimal("0.00"), e.ToBook)
 }

@@ -151,7 +151,7 @@ func (s *server) getCashStatement(ctx context.Context, in *spanInput) (*cashStat
 	if err != nil {
 		return nil, err
 	}
-	cash, err := books.CashStatement(ctx, s.pool, org, from, to)
+	cash, err := books.CashStatement(ctx, s.pool, org, books.CashOptions{From: from, To: to})
 	if err != nil {
 		return nil, err
 	}
@@ -170,7 +170,7 @@ func (s *server) getVATSummary(ctx context.Context, in *spanInput) (*VATSummaryO
 	if err != nil {
 		return nil, err
 	}
-	vat, err := books.VATSummary(ctx, s.pool, org, from, to)
+	vat, err := books.VATSummary(ctx, s.pool, org, books.VATOptions{From: from, To: to})
 	if err != nil {
 		return nil, err
 	}

@@ -34,17 +34,20 @@ VALUES (1, 1, 'acme', '1000', 'debit', 1190, 'EUR'), (1, 2, 'acme', '4400', 'cre
 	b.send(acme, http.MethodGet, "/api/statements/balance?on=2026-03-31&compare=year", nil).into(t, &s)
 	require.Len(t, s.Columns, 2)
 	assert.Equal(t, "2025-03-31", s.Columns[1].To)
-	assert.Equal(t, []string{"11.90", "0.00"}, s.Lines[0].Amounts)
+	assert.Equal(t, []answers.Decimal{"11.90", "0.00"}, s.Lines[0].Amounts)
 	s = answers.Statement{}
 	b.send(acme, http.MethodGet, "/api/statements/income?from=2026-03-01&to=2026-03-31", nil).into(t, &s)
 	assert.Equal(t, "result", s.Lines[len(s.Lines)-1].Kind)
-	assert.Equal(t, []string{"1190"}, s.Lines[len(s.Lines)-1].AmountsMinor)
+	assert.Equal(t, []answers.Minor{"1190"}, s.Lines[len(s.Lines)-1].AmountsMinor)
 	s = answers.Statement{}
 	b.send(other, http.MethodGet, "/api/statements/balance", nil).into(t, &s)
 	assert.Empty(t, s.Lines)
 	var cash answers.CashStatement
 	b.send(acme, http.MethodGet, "/api/statements/cash", nil).into(t, &cash)
-	assert.Equal(t, "11.90", cash.Lines[0].In.Decimal)
+	assert.Equal(t, answers.CashLine{
+		Currency: "EUR", Account: "1000", Name: cash.Lines[0].Name, OpeningMinor: "0", Opening: "0.00", InMinor: "1190", In: "11.90",
+		OutMinor: "0", Out: "0.00", ClosingMinor: "1190", Closing: "11.90",
+	}, cash.Lines[0])
 	var vat answers.VATSummary
 	b.send(acme, http.MethodGet, "/api/statements/vat?from=2026-03-01", nil).into(t, &vat)
 	assert.Empty(t, vat.Lines)
@@ -68,7 +71,7 @@ VALUES (1, 1, 'acme', '1000', 'debit', 1190, 'EUR'), (1, 2, 'acme', '4400', 'cre
 	var year answers.YearEnd
 	b.send(operator, http.MethodPost, path, object{"to": "2900"}).into(t, &year)
 	assert.Equal(t, "written", year.Result)
-	assert.Equal(t, "11.90", year.Moved[0].Decimal)
+	assert.Equal(t, []answers.YearResult{{Currency: "EUR", AmountMinor: "1190", Amount: "11.90"}}, year.Moved)
 	year = answers.YearEnd{}
 	b.send(operator, http.MethodPost, path, object{"undo": true}).into(t, &year)
 	assert.Equal(t, "deleted", year.Result)

@@ -74,13 +74,13 @@ func (s *server) enqueueTask(ctx context.Context, in *enqueueTaskInput) (*enqueu
 	if err := s.mayEnqueue(ctx, name); err != nil {
 		return nil, err
 	}
-	id, err := queue.EnqueueTask(ctx, s.pool, queue.RawTask{Type: in.Body.Type, Data: json.RawMessage(in.Body.Payload)},
+	task, err := queue.EnqueueTask(ctx, s.pool, queue.RawTask{Type: in.Body.Type, Data: json.RawMessage(in.Body.Payload)},
 		queue.TaskOptions{ScheduledAt: in.Body.ScheduledAt})
 	if err != nil {
 		return nil, err
 	}
 	out := &enqueueTaskOutput{}
-	out.Body.ID = id
+	out.Body.ID = task.ID
 	return out, nil
 }
 

@@ -66,10 +66,10 @@ func read(ctx context.Context, db books.DB, kind models.StatementKind, org strin
 	}
 	switch kind {
 	case models.StatementVAT:
-		s, err := books.VATSummary(ctx, db, org, o.From, o.To)
+		s, err := books.VATSummary(ctx, db, org, books.VATOptions{From: o.From, To: o.To})
 		return report.VATSummary(&s), err
 	case models.StatementCash:
-		s, err := books.CashStatement(ctx, db, org, o.From, o.To)
+		s, err := books.CashStatement(ctx, db, org, books.CashOptions{From: o.From, To: o.To})
 		return report.CashStatement(&s), err
 	case models.StatementBalance:
 		s, err := books.BalanceSheet(ctx, db, org, o)
