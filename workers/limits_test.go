@@ -91,7 +91,7 @@ func testKilledKeyHolder(t *testing.T, in string) {
 	b.eventually("the victim has set its limit", time.Minute, func() bool {
 		return fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.job_limits WHERE scope IN ('keyed', 'queue/bank')`) == 2
 	})
-	_, err := queue.EnqueueJobs(t.Context(), b.Pool, all)
+	_, err = queue.EnqueueJobs(t.Context(), b.Pool, all)
 	require.NoError(t, err)
 	places := keyedParallel * len(keys)
 	b.eventually("the victim holds all places", time.Minute, func() bool {
