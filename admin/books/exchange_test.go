@@ -134,7 +134,7 @@ func TestRates(t *testing.T) {
 	}, list[0])
 	_, err = books.PutRates(t.Context(), b.Pool, org, []models.CurrencyRate{
 		{Currency: "CHF", ValidOn: models.NewDate(2026, 3, 10), Rate: "1.05"}, {Currency: "GBP", ValidOn: models.NewDate(2026, 3, 10), Rate: "1.15"},
-	})
+	}, books.PutRatesOptions{})
 	require.NoError(t, err)
 	whole, err := books.Rates(t.Context(), b.Pool, org, books.RatesOptions{})
 	require.NoError(t, err)

@@ -153,7 +153,7 @@ func TestVATOfATaxThatIsWrittenOtherwiseInAClosedMonth(t *testing.T) {
 	b := setup(t)
 	ctx := t.Context()
 	march, april := books.Month(2026, 3), books.Month(2026, 4)
-	require.NoError(t, second(books.AddPeriods(ctx, b.Pool, org, march, april)))
+	require.NoError(t, second(books.AddPeriods(ctx, b.Pool, org, []models.Period{march, april}, books.AddPeriodsOptions{})))
 	fixture.Ready(t, b.Pool, fixture.Invoice(org, "a", 1000))
 	b.work()
 	require.NoError(t, second(books.ClosePeriod(ctx, b.Pool, org, march, books.CloseOptions{})))

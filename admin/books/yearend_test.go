@@ -181,7 +181,7 @@ func TestAYearWithAWithdrawnCurrencyIsClosed(t *testing.T) {
 	chart := []models.Account{{Code: retained, Name: "Retained earnings", Type: models.AccountEquity}}
 	require.NoError(t, second(books.PutAccounts(ctx, b.Pool, org, chart, books.AccountsOptions{})))
 	year := models.Period{StartsOn: models.NewDate(2024, 1, 1), EndsOn: models.NewDate(2024, 12, 31)}
-	require.NoError(t, second(books.AddPeriods(ctx, b.Pool, org, year)))
+	require.NoError(t, second(books.AddPeriods(ctx, b.Pool, org, []models.Period{year}, books.AddPeriodsOptions{})))
 	for _, currency := range []string{"SLL", "EUR"} {
 		d := in(currency, fixture.Invoice(org, currency, 1000))
 		d.IssueDate = models.NewDate(2024, time.June, 30)
