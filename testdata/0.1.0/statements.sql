@@ -291,9 +291,6 @@ SELECT (SELECT count(*) FROM daybook.jobs j WHERE $1 = '' AND j.org_id = $2)
 SELECT (SELECT greatest(reltuples, 0)::float8 FROM pg_catalog.pg_class WHERE oid = $1::regclass), (SELECT greatest(reltuples, 0)::float8 FROM pg_catalog.pg_class WHERE oid = $2::regclass),
        (SELECT greatest(reltuples, 0)::float8 FROM pg_catalog.pg_class WHERE oid = $3::regclass), pg_catalog.pg_relation_size($4::regclass)::float8 / current_setting('block_size')::float8
 ;
-SELECT (daybook.set_queue($1, nullif($2, ''), nullif($3::integer, 0), nullif($4::integer, 0), nullif($5::float8, 0),
-                          nullif($6::integer, 0), $7, nullif($8::integer, 0), nullif($9, ''))).name
-;
 SELECT * FROM daybook.unreconcile($1, $2, $3)
 ;
 SELECT * FROM queues.turns_with_tasks($1)
@@ -1026,8 +1023,9 @@ SELECT currency, count(*),
 SELECT currency, valid_on, trim_scale(rate)::text, source, actor
   FROM daybook.rates
  WHERE org_id = $1 AND ($2 = '' OR currency = $2)
+   AND ($3::date IS NULL OR valid_on < $3 OR valid_on = $3 AND currency > $4)
  ORDER BY valid_on DESC, currency
- LIMIT $3
+ LIMIT $5
 ;
 SELECT current_database(), extract(epoch FROM pg_postmaster_start_time())::text
 ;
@@ -1122,6 +1120,9 @@ SELECT daybook.return_more_jobs(), 0, 0::bigint, NULL::timestamptz FROM (SELECT 
 ;
 SELECT daybook.set_job_limit(nullif($1, ''), $2, nullif($3::integer, 0), nullif($4::integer, 0),
                              CASE WHEN $4::integer <> 0 THEN nullif($5::float8, 0) END, $6, nullif($7, ''))
+;
+SELECT daybook.set_queue($1, nullif($2, ''), nullif($3::integer, 0), nullif($4::integer, 0), nullif($5::float8, 0),
+                         nullif($6::integer, 0), $7, nullif($8::integer, 0), nullif($9, ''))
 ;
 SELECT daybook.stand_for_documents($1, $2, $3)
 ;
@@ -1527,7 +1528,8 @@ SELECT job_id, duplicate, result FROM daybook.enqueue_job($1, $2, $3::text::json
 ;
 SELECT job_id, duplicate, result, coalesce(token, '')
   FROM daybook.enqueue_job_with_callback($1, $2, $3::text::jsonb, $4, make_interval(secs => $5), NULLIF($6::text, ''),
-                                         NULLIF($7::integer, 0), NULLIF($8::integer, 0), $9::text::jsonb, NULLIF($10::text, ''))
+                                         NULLIF($7::integer, 0), NULLIF($8::integer, 0), $9::text::jsonb, NULLIF($10::text, ''),
+                                         NULLIF($11::integer, 0), NULLIF($12::text, ''))
 ;
 SELECT job_id, kind, id FROM daybook.job_links WHERE job_id = $1 ORDER BY kind, id
 ;
@@ -1555,7 +1557,7 @@ SELECT k.n, i.id, i.seq, i.kind, i.document_version, i.rule_set_version, i.rule_
        EXISTS (SELECT FROM daybook.replaced_taxes t JOIN daybook.documents d ON d.org_id = i.org_id AND d.id = i.document_id
                 WHERE t.impact_id = i.id AND t.confirmations = (SELECT count(*) FROM daybook.confirmations c WHERE c.impact_id = i.id)
                   AND (t.type, t.direction, t.currency, t.country, t.taxes)
-                      IS DISTINCT FROM (d.type, d.direction, d.currency, d.content ->> 'country', daybook.stated_taxes(d.content)))
+                      IS DISTINCT FROM (d.type, d.direction, d.currency, coalesce(d.content ->> 'country', ''), daybook.stated_taxes(d.content)))
   FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[]) WITH ORDINALITY AS k (org_id, id, version, rule_set, n)
  CROSS JOIN LATERAL (
         SELECT * FROM daybook.impacts x
@@ -2347,6 +2349,15 @@ UPDATE daybook.job_deliveries
    SET state = $1, reference = nullif($2, ''), error_code = nullif($3, ''), error = nullif($4, ''), ended_at = clock_timestamp()
  WHERE job_id = $5 AND channel = $6 AND attempt = $7 AND state IN ('sending', 'unknown')
 RETURNING channel
+;
+UPDATE daybook.job_limit_rates
+   SET look_at = clock_timestamp()
+ WHERE (scope, org_id, limit_key) IN (
+       SELECT r.scope, r.org_id, r.limit_key
+         FROM daybook.job_limits l
+         JOIN daybook.job_limit_rates r ON r.scope = l.scope
+        WHERE r.look_at > statement_timestamp() + interval '10 seconds' + make_interval(secs => l.rate_seconds / l.rate)
+          FOR NO KEY UPDATE OF r SKIP LOCKED)
 ;
 UPDATE daybook.job_workers
    SET first_seen = least(first_seen, clock_timestamp()), last_seen = least(last_seen, clock_timestamp())
@@ -3641,8 +3652,13 @@ WITH looked AS MATERIALIZED (
     DELETE FROM daybook.job_deliveries c USING doomed d WHERE c.job_id = d.id RETURNING 1
 ), steps AS (
     DELETE FROM daybook.job_steps s USING doomed d WHERE s.job_id = d.id RETURNING 1
+), unused AS MATERIALIZED (
+    SELECT r.*
+      FROM (SELECT DISTINCT d.limit_scope, d.limit_key FROM doomed d) d
+      JOIN daybook.job_limit_rates r ON r.scope = d.limit_scope AND r.org_id = $5 AND r.limit_key = d.limit_key
+     WHERE NOT EXISTS (SELECT FROM daybook.jobs o WHERE o.limit_scope = r.scope AND o.org_id = r.org_id AND o.limit_key = r.limit_key AND o.finished_at IS NULL)
 ), rates AS (
-    DELETE FROM daybook.job_limit_rates r USING doomed d WHERE r.scope = d.limit_scope AND r.org_id = $5 AND r.limit_key = d.limit_key AND NOT EXISTS (SELECT FROM daybook.jobs o WHERE o.limit_scope = r.scope AND o.org_id = r.org_id AND o.limit_key = r.limit_key AND o.finished_at IS NULL)
+    DELETE FROM daybook.job_limit_rates r USING unused w WHERE (r.scope, r.org_id, r.limit_key, r.next_at, r.look_at) = (w.scope, w.org_id, w.limit_key, w.next_at, w.look_at)
 ), links AS (
     DELETE FROM daybook.job_links l USING doomed d WHERE l.job_id = d.id RETURNING 1
 ), adopted AS (
@@ -4121,29 +4137,6 @@ WITH put AS (
 )
 SELECT count(*) FROM put
 ;
-WITH receipts AS (
-    DELETE FROM daybook.webhook_deliveries w WHERE w.org_id = $1 AND NOT EXISTS (SELECT FROM daybook.jobs j WHERE j.id = w.job_id) RETURNING 1
-), attempts AS (
-    DELETE FROM daybook.attempt_log a WHERE a.org_id = $1 AND a.kind = 'jobs' AND NOT EXISTS (SELECT FROM daybook.jobs j WHERE j.id = a.job_id) RETURNING 1
-), adopted AS (
-    UPDATE daybook.adopted_rows r SET legacy_row = jsonb_build_object('erased', $2::text) WHERE r.org_id = $1 AND r.legacy_row -> 'erased' IS NULL RETURNING 1
-), sessions AS (
-    DELETE FROM daybook.console_sessions s USING daybook.api_tokens t WHERE t.id = s.token_id AND t.org_id = $1 RETURNING 1
-), tokens AS (
-    UPDATE daybook.api_tokens t SET name = '[erased]', revoked_at = coalesce(t.revoked_at, clock_timestamp()) WHERE t.org_id = $1 AND t.name <> '[erased]' RETURNING 1
-), rates AS (
-    DELETE FROM daybook.job_limit_rates r WHERE r.org_id = $1 AND NOT EXISTS (SELECT FROM daybook.jobs o WHERE o.limit_scope = r.scope AND o.org_id = r.org_id AND o.limit_key = r.limit_key AND o.finished_at IS NULL)
-), operations AS (
-    DELETE FROM daybook.bulk_operations b WHERE b.org_id = $1 RETURNING 1
-), imports AS (
-    UPDATE daybook.imports i SET files = '[erased]' WHERE i.org_id = $1 AND i.files NOT IN ('', '[erased]') RETURNING 1
-), organizations AS (
-    UPDATE daybook.organizations o SET name = '', updated_at = clock_timestamp() WHERE o.id = $1 AND o.name <> '' RETURNING 1
-)
-SELECT '', jsonb_build_object('webhook_deliveries', (SELECT count(*) FROM receipts), 'attempts', (SELECT count(*) FROM attempts), 'adopted_rows', (SELECT count(*) FROM adopted),
-           'console_sessions', (SELECT count(*) FROM sessions), 'api_tokens', (SELECT count(*) FROM tokens), 'bulk_operations', (SELECT count(*) FROM operations),
-           'imports', (SELECT count(*) FROM imports), 'organizations', (SELECT count(*) FROM organizations))
-;
 WITH recent AS MATERIALIZED (
     SELECT q.priority, q.org_id,  ''::text  AS slot, q.ready_at, q.id 
       FROM daybook.accounting_work_queue q
@@ -4286,6 +4279,31 @@ SELECT s.account_code, coalesce(min(a.name), ''), coalesce(min(a.type)::text, ''
  WHERE $4 = '' OR s.currency = $4
  GROUP BY s.currency, s.account_code
  ORDER BY s.currency, s.account_code
+;
+WITH unused AS MATERIALIZED (
+    SELECT r.* FROM daybook.job_limit_rates r WHERE r.org_id = $1 AND NOT EXISTS (SELECT FROM daybook.jobs o WHERE o.limit_scope = r.scope AND o.org_id = r.org_id AND o.limit_key = r.limit_key AND o.finished_at IS NULL)
+), receipts AS (
+    DELETE FROM daybook.webhook_deliveries w WHERE w.org_id = $1 AND NOT EXISTS (SELECT FROM daybook.jobs j WHERE j.id = w.job_id) RETURNING 1
+), attempts AS (
+    DELETE FROM daybook.attempt_log a WHERE a.org_id = $1 AND a.kind = 'jobs' AND NOT EXISTS (SELECT FROM daybook.jobs j WHERE j.id = a.job_id) RETURNING 1
+), adopted AS (
+    UPDATE daybook.adopted_rows r SET legacy_row = jsonb_build_object('erased', $2::text) WHERE r.org_id = $1 AND r.legacy_row -> 'erased' IS NULL RETURNING 1
+), sessions AS (
+    DELETE FROM daybook.console_sessions s USING daybook.api_tokens t WHERE t.id = s.token_id AND t.org_id = $1 RETURNING 1
+), tokens AS (
+    UPDATE daybook.api_tokens t SET name = '[erased]', revoked_at = coalesce(t.revoked_at, clock_timestamp()) WHERE t.org_id = $1 AND t.name <> '[erased]' RETURNING 1
+), rates AS (
+    DELETE FROM daybook.job_limit_rates r USING unused w WHERE (r.scope, r.org_id, r.limit_key, r.next_at, r.look_at) = (w.scope, w.org_id, w.limit_key, w.next_at, w.look_at)
+), operations AS (
+    DELETE FROM daybook.bulk_operations b WHERE b.org_id = $1 RETURNING 1
+), imports AS (
+    UPDATE daybook.imports i SET files = '[erased]' WHERE i.org_id = $1 AND i.files NOT IN ('', '[erased]') RETURNING 1
+), organizations AS (
+    UPDATE daybook.organizations o SET name = '', updated_at = clock_timestamp() WHERE o.id = $1 AND o.name <> '' RETURNING 1
+)
+SELECT '', jsonb_build_object('webhook_deliveries', (SELECT count(*) FROM receipts), 'attempts', (SELECT count(*) FROM attempts), 'adopted_rows', (SELECT count(*) FROM adopted),
+           'console_sessions', (SELECT count(*) FROM sessions), 'api_tokens', (SELECT count(*) FROM tokens), 'bulk_operations', (SELECT count(*) FROM operations),
+           'imports', (SELECT count(*) FROM imports), 'organizations', (SELECT count(*) FROM organizations))
 ;
 WITH v AS (
     SELECT id, outcome, code, error, coalesce(delay, 0) AS delay, version, result, coalesce(unlogged, false) AS unlogged, attempt, generation, started_at,

@@ -17,7 +17,9 @@ type RatePlace struct {
 }
 
 // PlaceOfRate is the place behind a rate.
-func PlaceOfRate(r *models.CurrencyRate) RatePlace { return RatePlace{ValidOn: r.ValidOn, Currency: r.Currency} }
+func PlaceOfRate(r *models.CurrencyRate) RatePlace {
+	return RatePlace{ValidOn: r.ValidOn, Currency: r.Currency}
+}
 
 // Rate is a rate at the place; nil: it is that before the first.
 func (p RatePlace) Rate() *models.CurrencyRate {
