@@ -102,10 +102,11 @@ func enqueueTasks(ctx context.Context, q Querier, rows []store.NewTask, batch in
 		return nil, err
 	}
 	done, log := make([]EnqueuedTask, len(ids)), logOf(ctx)
-	for i, id := range ids {
+	for i, row := range rows {
+		id := ids[i]
 		done[i].ID = id
 		if log != nil {
-			logEnqueued(ctx, log, "tasks", "", rows[i].Type, strconv.FormatInt(id, 10), "", Enqueued)
+			logEnqueued(ctx, log, "tasks", "", row.Type, strconv.FormatInt(id, 10), "", Enqueued)
 		}
 	}
 	return done, nil
