@@ -47,14 +47,14 @@ func problems(t *testing.T, db *pgtest.DB, text string) []string {
 	defer func() { require.NoError(t, conn.Close(t.Context())) }()
 	before := look(t, conn)
 	var found []string
-	alone := strings.Contains(text, "-- +goose NO TRANSACTION")
+	alone, breaks := strings.Contains(text, "-- +goose NO TRANSACTION"), strings.Contains(text, "\n-- +daybook breaks\n")
 	if alone {
 		found = outside(t, conn, up)
 	} else {
 		found = inside(t, conn, up)
 	}
 	after := look(t, conn)
-	if !strings.Contains(text, "\n-- +daybook breaks\n") {
+	if !breaks {
 		found = append(found, gone(before, after)...)
 	}
 	found = append(found, missed(before, after)...)
@@ -65,8 +65,8 @@ func problems(t *testing.T, db *pgtest.DB, text string) []string {
 	if alone {
 		found = append(found, again(t, conn, up, down)...)
 	}
-	if len(found) == 0 { // it takes as long as all the rest
-		found = refused(t, conn)
+	if len(found) == 0 || breaks { // it takes as long as all the rest
+		found = append(found, refused(t, conn)...)
 	}
 	slices.Sort(found)
 	return found
