@@ -52,7 +52,7 @@ SELECT k.n, p.document_version, p.next, p.entries, p.posted_on, p.system, p.left
 }
 
 // ErrNotPostedElsewhere: no other system has posted the document, as far as is on record.
-var ErrNotPostedElsewhere = failure.New(failure.NotFound, "the document is not posted elsewhere")
+var ErrNotPostedElsewhere = failure.New(failure.DocumentNotFound, "the document is not posted elsewhere")
 
 // DecideElsewhere decides what Daybook posts of a document that another system has posted:
 // difference, full or nothing. The document's job is tried again. A document without a job
