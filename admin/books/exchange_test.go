@@ -28,6 +28,15 @@ USD,2026-03-10,0.88,ECB
 JPY,2026-03-01,0.006,ECB
 `
 
+// booksMarch books exchange differences until the end of March, and returns the id of the journal.
+func (b *bundle) booksMarch() string {
+	b.t.Helper()
+	done, err := books.BookExchangeDifferences(b.t.Context(), b.Pool, org,
+		books.ExchangeBooking{Until: models.NewDate(2026, 3, 31), Adjustment: "1370", Gain: "4920", Loss: "6960"})
+	require.NoError(b.t, err)
+	return done.DocumentID
+}
+
 func (b *bundle) withRates() {
 	b.t.Helper()
 	_, err := books.SetOwnCurrency(b.t.Context(), b.Pool, org, "EUR")
@@ -270,14 +279,11 @@ func TestExchangeJournalsAreNumberedOn(t *testing.T) {
 	b.withRates()
 	fixture.Ready(t, b.Pool, in("USD", sold(org, "a", "Ada", 1, 10000)), in("USD", pays(org, "p", "Ada", 6, 10000)))
 	b.work()
-	march := models.NewDate(2026, 3, 31)
 	book := func() string {
 		t.Helper()
-		done, err := books.BookExchangeDifferences(t.Context(), b.Pool, org,
-			books.ExchangeBooking{Until: march, Adjustment: "1370", Gain: "4920", Loss: "6960"})
-		require.NoError(t, err)
+		id := b.booksMarch()
 		b.work()
-		return done.DocumentID
+		return id
 	}
 	remove := func(id string) {
 		t.Helper()
@@ -305,18 +311,11 @@ func TestADeletedExchangeJournalIsNotBooked(t *testing.T) {
 	fixture.Ready(t, b.Pool, in("USD", sold(org, "a", "Ada", 1, 10000)), in("USD", pays(org, "p", "Ada", 6, 10000)))
 	b.work()
 	b.reconcile("a", "p")
-	book := func() string {
-		t.Helper()
-		done, err := books.BookExchangeDifferences(t.Context(), b.Pool, org,
-			books.ExchangeBooking{Until: models.NewDate(2026, 3, 31), Adjustment: "1370", Gain: "4920", Loss: "6960"})
-		require.NoError(t, err)
-		return done.DocumentID
-	}
-	require.Equal(t, "exchange:2026-03-31/1", book())
+	require.Equal(t, "exchange:2026-03-31/1", b.booksMarch())
 	b.work()
 	require.NoError(t, second(books.DeleteJournal(t.Context(), b.Pool, org, "exchange:2026-03-31/1")))
-	require.Equal(t, "exchange:2026-03-31/2", book(), "before a worker has come to the deletion")
+	require.Equal(t, "exchange:2026-03-31/2", b.booksMarch(), "before a worker has come to the deletion")
 	b.work()
 	assert.EqualValues(t, 200, fixture.Balance(t, b.Pool, org, "1370", "EUR"))
-	assert.Empty(t, book(), "one is reversed, and the other posted")
+	assert.Empty(t, b.booksMarch(), "one is reversed, and the other posted")
 }

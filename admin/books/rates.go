@@ -35,7 +35,8 @@ type RatesOptions struct {
 	Limit int
 }
 
-// Rates lists an organization's rates, the latest day first, and those of a day by currency. Errors: ErrOrganizationNotFound.
+// Rates lists an organization's rates, the latest day first, and those of a day by currency. Errors:
+// ErrOrganizationNotFound.
 func Rates(ctx context.Context, db DB, org string, o RatesOptions) ([]models.CurrencyRate, error) {
 	if err := readable(ctx, db, org); err != nil {
 		return nil, err

@@ -189,8 +189,7 @@ func TestCloseYear(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	ctx := t.Context()
-	chart := []models.Account{{Code: "2900", Name: "Retained earnings", Type: models.AccountEquity}}
-	require.NoError(t, second(books.PutAccounts(ctx, b.Pool, org, chart, books.AccountsOptions{})))
+	b.retains()
 	require.NoError(t, addPeriods(ctx, b.Pool, org, books.Month(2025, 12)))
 	sell := func(id string, net int64) {
 		d := fixture.Invoice(org, id, net)
@@ -318,8 +317,7 @@ func TestCloseYearLeavesOtherDocumentsAlone(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	ctx := t.Context()
-	chart := []models.Account{{Code: retained, Name: "Retained earnings", Type: models.AccountEquity}}
-	require.NoError(t, second(books.PutAccounts(ctx, b.Pool, org, chart, books.AccountsOptions{})))
+	b.retains()
 	fixture.Ready(t, b.Pool, fixture.Invoice(org, "year-end:2026", 1000))
 	b.work()
 	for _, o := range []books.CloseYearOptions{{To: retained}, {Undo: true}} {

@@ -21,6 +21,13 @@ import (
 // retained is the account of equity that years are closed to.
 const retained = "2900"
 
+// retains adds that account to the chart.
+func (b *bundle) retains() {
+	b.t.Helper()
+	chart := []models.Account{{Code: retained, Name: "Retained earnings", Type: models.AccountEquity}}
+	require.NoError(b.t, second(books.PutAccounts(b.t.Context(), b.Pool, org, chart, books.AccountsOptions{})))
+}
+
 // sheetBy is the balance sheet at the end of 2025 by a dimension, a text a column: its totals, and
 // what is in the account of equity and the results.
 func (b *bundle) sheetBy(key string) (totals, results []string) {
@@ -50,8 +57,7 @@ func TestCloseYearByDimensions(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	ctx := t.Context()
-	chart := []models.Account{{Code: retained, Name: "Retained earnings", Type: models.AccountEquity}}
-	require.NoError(t, second(books.PutAccounts(ctx, b.Pool, org, chart, books.AccountsOptions{})))
+	b.retains()
 	require.NoError(t, addPeriods(ctx, b.Pool, org, books.Month(2025, 11), books.Month(2025, 12)))
 	sell := func(id string, month int, net int64, dimensions models.Dimensions) {
 		d := fixture.Invoice(org, id, net)
@@ -122,8 +128,7 @@ func TestAYearEndCloseStandsOnItsDay(t *testing.T) {
 	b := setup(t)
 	ctx := t.Context()
 	december := books.Month(2025, 12)
-	chart := []models.Account{{Code: retained, Name: "Retained earnings", Type: models.AccountEquity}}
-	require.NoError(t, second(books.PutAccounts(ctx, b.Pool, org, chart, books.AccountsOptions{})))
+	b.retains()
 	require.NoError(t, addPeriods(ctx, b.Pool, org, december))
 	require.NoError(t, second(books.SetClosedPeriodPolicy(ctx, b.Pool, org, models.PolicyFirstOpenDay)))
 	b.posted("sale", models.NewDate(2025, 12, 30))
@@ -178,8 +183,7 @@ func TestAYearWithAWithdrawnCurrencyIsClosed(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	ctx := t.Context()
-	chart := []models.Account{{Code: retained, Name: "Retained earnings", Type: models.AccountEquity}}
-	require.NoError(t, second(books.PutAccounts(ctx, b.Pool, org, chart, books.AccountsOptions{})))
+	b.retains()
 	year := models.Period{StartsOn: models.NewDate(2024, 1, 1), EndsOn: models.NewDate(2024, 12, 31)}
 	require.NoError(t, second(books.AddPeriods(ctx, b.Pool, org, []models.Period{year}, books.AddPeriodsOptions{})))
 	for _, currency := range []string{"SLL", "EUR"} {

@@ -82,7 +82,7 @@ VALUES ('1', 'acme', 'mail', jsonb_build_object('to', $1::text), 'failed', $1, '
 		name, address := r.method+" "+r.path, of.Replace(r.path)
 		require.NotContains(t, address, "{", "name a value of the parameter")
 		got := false
-		var answers []string
+		var codes []string
 		for _, query := range []url.Values{{}, {"orgId": {"acme"}}} {
 			switch name {
 			case "POST /api/documents":
@@ -98,10 +98,10 @@ VALUES ('1', 'acme', 'mail', jsonb_build_object('to', $1::text), 'failed', $1, '
 				assert.NotContains(t, text, mark, "%s %s %v", r.method, at, body)
 				assert.Less(t, a.status, http.StatusInternalServerError, "%s %s %v: %s", r.method, at, body, a.body)
 				got = got || handled(a)
-				answers = append(answers, a.code())
+				codes = append(codes, a.code())
 			}
 		}
-		assert.True(t, got, "%s: no request gets to its handler: %q", name, answers)
+		assert.True(t, got, "%s: no request gets to its handler: %q", name, codes)
 		require.Equal(t, before, state(), name)
 	}
 }
