@@ -63,6 +63,8 @@ func (b *bundle) napping() (victim *os.Process) {
 	b.eventually("the victim works", time.Minute, func() bool { return b.nappers("victim") == 1 })
 	b.process("survivor", envNaps+"=yes")
 	b.bothLive()
+	// Each looks about every 2.5 seconds which workers live.
+	time.Sleep(4 * time.Second)
 	return victim
 }
 
@@ -116,7 +118,8 @@ func TestPausedWorkerIsNotCharged(t *testing.T) {
 	assert.Zero(t, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.attempts WHERE outcome <> 'completed'`))
 }
 
-// TestKilledWorkersJobBeginsElsewhere: within seconds of the kill, and before its lease expires.
+// TestKilledWorkersJobBeginsElsewhere: before its lease expires, which takes ten seconds. It is four
+// on a machine that does nothing else.
 func TestKilledWorkersJobBeginsElsewhere(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -124,7 +127,7 @@ func TestKilledWorkersJobBeginsElsewhere(t *testing.T) {
 	killed, crowd := time.Now(), watchCrowd(t)
 	b.eventually("the survivor works", time.Minute, func() bool { return b.nappers("survivor") == 1 })
 	took := time.Since(killed)
-	assert.Less(t, took, crowd.within(5*time.Second))
+	assert.Less(t, took, crowd.within(8*time.Second))
 	assert.Equal(t, 1, fixture.Count(t, b.Pool, `SELECT count(*) FROM daybook.attempts WHERE outcome = 'lost'`))
 	t.Logf("the job began elsewhere within %s", took.Round(100*time.Millisecond))
 }

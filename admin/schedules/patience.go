@@ -2,9 +2,11 @@ package schedules
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"time"
 
+	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 
 	"github.com/daybook-dev/daybook/internal/temporalwait"
@@ -31,7 +33,7 @@ func patient(ctx context.Context, id string, do func(context.Context) error) err
 		late := attempt.Err() != nil
 		over()
 		switch {
-		case err == nil, ctx.Err() != nil, !late && !temporalwait.Unavailable(err):
+		case err == nil, ctx.Err() != nil, !late && !temporalwait.Unavailable(err) && !unpolled(err):
 			return err
 		}
 		timer := time.NewTimer(pause/2 + rand.N(pause/2)) //nolint:gosec // it spreads programs in time, and is no secret
@@ -47,6 +49,13 @@ func patient(ctx context.Context, id string, do func(context.Context) error) err
 					"try again (%v)", id, patience, err)
 		}
 	}
+}
+
+// unpolled reports whether Temporal says that no worker has asked for tasks lately. Those of a
+// schedule are its own server's, which has just started, or has much to do.
+func unpolled(err error) bool {
+	_, ok := errors.AsType[*serviceerror.FailedPrecondition](err)
+	return ok
 }
 
 // described asks Temporal for a schedule as it is now.
