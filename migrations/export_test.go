@@ -22,7 +22,7 @@ func Shipped(more map[string]string) Chapters {
 	for name, content := range more {
 		all[name] = &fstest.MapFile{Data: []byte(content)}
 	}
-	return Chapters{chapters{all}}
+	return Chapters{chaptersOf(all)}
 }
 
 // Up applies every migration that is missing.

@@ -79,9 +79,9 @@ type text struct {
 	alone bool
 }
 
-// texts returns the migrations, oldest first.
-func (c chapters) texts() ([]text, error) {
-	entries, err := fs.ReadDir(c.files, ".")
+// readTexts returns the migrations, oldest first.
+func readTexts(files fs.FS) ([]text, error) {
+	entries, err := fs.ReadDir(files, ".")
 	if err != nil {
 		return nil, err
 	}
@@ -91,21 +91,21 @@ func (c chapters) texts() ([]text, error) {
 		if err != nil {
 			return nil, fmt.Errorf("migration file %s: %w", e.Name(), err)
 		}
-		content, err := fs.ReadFile(c.files, e.Name())
+		content, err := fs.ReadFile(files, e.Name())
 		if err != nil {
 			return nil, err
 		}
-		sum := sha256.Sum256(content)
+		sum, body := sha256.Sum256(content), string(content)
 		list = append(list, text{
-			version: version, file: e.Name(), body: string(content), sha256: hex.EncodeToString(sum[:]),
-			breaks: version <= Baseline || hasLine(content, breaksMark), alone: hasLine(content, "-- +goose NO TRANSACTION"),
+			version: version, file: e.Name(), body: body, sha256: hex.EncodeToString(sum[:]),
+			breaks: version <= Baseline || hasLine(body, breaksMark), alone: hasLine(body, "-- +goose NO TRANSACTION"),
 		})
 	}
 	return list, nil
 }
 
-func hasLine(content []byte, line string) bool {
-	return slices.Contains(strings.Split(string(content), "\n"), line)
+func hasLine(body, line string) bool {
+	return slices.Contains(strings.Split(body, "\n"), line)
 }
 
 // up applies what is missing, and notes by which texts.

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -32,9 +33,17 @@ var files embed.FS
 const Baseline = 34
 
 // chapters are the migrations that a program has.
-type chapters struct{ files fs.FS }
+type chapters struct {
+	files fs.FS
+	// texts returns them, oldest first. It reads them once: each command asks, and they are 640 KB.
+	texts func() ([]text, error)
+}
 
-var shipped = chapters{files}
+func chaptersOf(files fs.FS) chapters {
+	return chapters{files, sync.OnceValues(func() ([]text, error) { return readTexts(files) })}
+}
+
+var shipped = chaptersOf(files)
 
 // versionTable is where goose keeps what was applied.
 const versionTable = "daybook.schema_migrations"
