@@ -22,20 +22,18 @@ const completionLimit = time.Second
 
 // flagValues are the values of flags that have the same few in every command, but for those of
 // valuesOf.
-func flagValues() map[string][]string {
-	return map[string][]string{
-		"direction": {string(models.DirectionOut), string(models.DirectionIn)},
-		"format":    {"hledger", "ledger", "beancount", "csv"},
-		"id-by":     {"document", "file"},
-		"kind":      kinds(),
-		"log-level": {"debug", "info", "warn", "error"},
-		"mode":      {"now", "later", "reset"},
-		"org-by":    {"supplier", "country"},
-		"outcome":   words(actions.Outcomes()),
-		"overlap":   {"skip", "again", "allow"},
-		"priority":  {"high", "normal", "low"},
-		"via":       words(actions.Vias()),
-	}
+var flagValues = map[string][]string{
+	"direction": {string(models.DirectionOut), string(models.DirectionIn)},
+	"format":    {"hledger", "ledger", "beancount", "csv"},
+	"id-by":     {"document", "file"},
+	"kind":      kinds(),
+	"log-level": {"debug", "info", "warn", "error"},
+	"mode":      {"now", "later", "reset"},
+	"org-by":    {"supplier", "country"},
+	"outcome":   words(actions.Outcomes()),
+	"overlap":   {"skip", "again", "allow"},
+	"priority":  {"high", "normal", "low"},
+	"via":       words(actions.Vias()),
 }
 
 // valuesOf are the values of a flag of a command; nil: it takes others than a few.
@@ -46,7 +44,7 @@ func valuesOf(command, flag string) []string {
 	case flag == "kind" && strings.HasPrefix(command, "daybook archive"):
 		return words(archive.Kinds())
 	}
-	return flagValues()[flag]
+	return flagValues[flag]
 }
 
 func words[T ~string](list []T) []string {

@@ -51,6 +51,14 @@ func lacks(t *testing.T, why string) {
 	t.Skipf("%s; DAYBOOK_TEST_LANGUAGES=all makes that a failure", why)
 }
 
+// leisurely skips a test with -short, as in CI: `make test` and the release check have time for it.
+func leisurely(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("-short leaves it out; make release-check runs it")
+	}
+}
+
 // found returns the path of a program.
 func found(t *testing.T, names ...string) string {
 	t.Helper()

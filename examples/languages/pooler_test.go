@@ -41,6 +41,7 @@ func enqueued(t *testing.T, dir string, command ...string) int {
 // TestDriversBehindAPooler: what docs/scaling.md says of drivers. Those that prepare statements
 // fail.
 func TestDriversBehindAPooler(t *testing.T) {
+	leisurely(t)
 	t.Parallel()
 	source, err := filepath.Abs(filepath.Join("testdata", "pooler"))
 	require.NoError(t, err)
@@ -72,6 +73,7 @@ func TestDriversBehindAPooler(t *testing.T) {
 
 // TestProgramsBehindAPooler: the programs of this folder work behind it as they do without it.
 func TestProgramsBehindAPooler(t *testing.T) {
+	leisurely(t)
 	t.Parallel()
 	dir := compiled(t, "typescript")
 	for _, name := range []string{"orders.js", "orders-drizzle.js", "orders-prisma.js"} {

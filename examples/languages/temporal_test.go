@@ -43,6 +43,7 @@ func typeScriptWorker(t *testing.T, address, namespace string) {
 // A Temporal worker in TypeScript works jobs: by a workflow, and by activities. Their results,
 // failures and heartbeats become the jobs', and a job that is cancelled cancels its activity.
 func TestTypeScriptTemporalWorker(t *testing.T) {
+	leisurely(t)
 	t.Parallel()
 	found(t, "node")
 	server := temporaltest.Shared(t)

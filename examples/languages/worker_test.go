@@ -369,6 +369,7 @@ SELECT count(*) = 20 FROM daybook.jobs WHERE state = 'completed' AND (SELECT cou
 
 // TestPythonWorkerIsInstalled installs the library as pip does, from its folder.
 func TestPythonWorkerIsInstalled(t *testing.T) {
+	leisurely(t)
 	t.Parallel()
 	interpreter := python(t, "psycopg, setuptools, wheel, pip")
 	dir := t.TempDir()
