@@ -142,7 +142,7 @@ check_generated() { make sqlc-check; }
 check_chart() { make test-chart; }
 check_site() { make test-site; }
 check_licences() { make licences; }
-check_crashes() { go test -count=1 -run '^TestCrash' ./internal/dev/protocol; }
+check_protocol() { go test -count=1 ./internal/dev/protocol; }
 check_languages() { go test -count=1 ./examples/languages; }
 check_application() { go test -count=1 -run '^TestAppRunsAsMade$' ./cmd/daybook/internal/newapp; }
 
@@ -193,7 +193,7 @@ section always licences check_licences
 section full installed check_installed
 section full upgrade check_upgrade
 section full application check_application
-section full crashes check_crashes
+section full protocol check_protocol
 section full languages check_languages
 section full image check_image
 section full generated check_generated
