@@ -39,7 +39,10 @@ type lingering struct {
 }
 
 // linger begins a turn in the background.
-func (b *bundle) linger(e *engine.Engine) *lingering {
+func (b *bundle) linger(e *engine.Engine) *lingering { return b.lingerFor(e, time.Hour) }
+
+// lingerFor begins a turn in the background, which takes more work for so long.
+func (b *bundle) lingerFor(e *engine.Engine, length time.Duration) *lingering {
 	stop := make(chan struct{})
 	l := &lingering{t: b.t, stop: sync.OnceFunc(func() { close(stop) }), done: make(chan engine.Report, 1)}
 	turn := b.turn()
@@ -47,7 +50,7 @@ func (b *bundle) linger(e *engine.Engine) *lingering {
 	go func() {
 		defer close(over)
 		r, err := e.Process(context.Background(),
-			engine.TurnRequest{Turn: turn, Batch: 50, Wait: time.Hour, Length: time.Hour, Linger: true, Stop: stop})
+			engine.TurnRequest{Turn: turn, Batch: 50, Wait: time.Hour, Length: length, Linger: true, Stop: stop})
 		assert.NoError(b.t, err)
 		l.done <- r
 	}()

@@ -211,7 +211,12 @@ func (a *acquirer) take(l refilled) {
 		r.More = found >= l.asked
 	})
 	a.full = found >= l.asked
-	if a.waiter.Scanned(found > 0); a.full && l.open == nil {
+	if found > 0 {
+		a.waiter.Found()
+	}
+	// What falls due soon is known to this turn alone: if it ends, another one is to look.
+	a.waiter.Scanned(!a.nothingDue || l.again > 0 && l.again < longestWait)
+	if a.full && l.open == nil {
 		a.waiter.Pass() // an open pick has told the others when it had locked its jobs
 	}
 	a.batch = a.nextBatch(found, l.asked)

@@ -80,6 +80,7 @@ func (r *runner) goOn(ctx, work context.Context) (Report, error) {
 	r.engine.room.leave(r.holder.takeQueue())
 	r.engine.room.wait(r.turn, nil)
 	report := r.tally.split()
+	r.before = Report{}
 	end := r.tend(r.engine.life, work)
 	r.engine.background.Go(func() { r.endDetached(work, r.drain(work, nil), end) })
 	return report, err

@@ -274,6 +274,7 @@ func (r *runner) drain(work context.Context, err error) error {
 			r.putBack(work)
 			r.finisher.start(work, r.worker.active > 0)
 		}
+		r.noticeCompleted()
 		if !r.busy() {
 			return err
 		}

@@ -101,12 +101,12 @@ func TestOthersAreToldOfAWaiterThatLeaves(t *testing.T) {
 		before func(w *Waker, s *Subscription)
 		told   bool
 	}{
-		"it has not scanned":          {func(*Waker, *Subscription) {}, true},
-		"it found work":               {func(_ *Waker, s *Subscription) { s.Scanned(false); s.Scanned(true) }, true},
-		"it found nothing":            {func(_ *Waker, s *Subscription) { s.Scanned(false) }, false},
-		"it took a token and scanned": {func(w *Waker, s *Subscription) { w.broadcast(); <-s.C; s.Scanned(false) }, false},
-		"it took a token":             {func(w *Waker, s *Subscription) { s.Scanned(false); w.broadcast(); <-s.C }, true},
-		"it took no token":            {func(w *Waker, s *Subscription) { s.Scanned(false); w.broadcast() }, true},
+		"it has not scanned":             {func(*Waker, *Subscription) {}, true},
+		"it found work, or some to come": {func(_ *Waker, s *Subscription) { s.Scanned(false); s.Scanned(true) }, true},
+		"it found nothing":               {func(_ *Waker, s *Subscription) { s.Scanned(false) }, false},
+		"it took a token and scanned":    {func(w *Waker, s *Subscription) { w.broadcast(); <-s.C; s.Scanned(false) }, false},
+		"it took a token":                {func(w *Waker, s *Subscription) { s.Scanned(false); w.broadcast(); <-s.C }, true},
+		"it took no token":               {func(w *Waker, s *Subscription) { s.Scanned(false); w.broadcast() }, true},
 		"it was told while it scanned, and took the token": {
 			func(w *Waker, s *Subscription) { w.broadcast(); s.Scanned(false); <-s.C }, true,
 		},

@@ -97,8 +97,8 @@ type Subscription struct {
 	// number grows from subscription to subscription.
 	number int64
 	waker  *Waker
-	// vain: its last scan found nothing, and it was not told since that began. It belongs to the
-	// waker's mu.
+	// vain: its last scan found nothing to do, now or soon, and it was not told since that began. It
+	// belongs to the waker's mu.
 	vain bool
 }
 
@@ -137,14 +137,12 @@ func (s *Subscription) Close() {
 // Found says that the waiter has found work.
 func (s *Subscription) Found() { s.waker.found.Store(true) }
 
-// Scanned says that the waiter has scanned, and whether it found work.
-func (s *Subscription) Scanned(found bool) {
-	if found {
-		s.Found()
-	}
+// Scanned says that the waiter has scanned. more: there is or will be work for another scan, which
+// another waiter is to make if this one closes.
+func (s *Subscription) Scanned(more bool) {
 	s.waker.mu.Lock()
 	defer s.waker.mu.Unlock()
-	s.vain = !found && len(s.C) == 0
+	s.vain = !more && len(s.C) == 0
 }
 
 // signal is called with the waker's mu held.
