@@ -17,8 +17,8 @@ import (
 
 // soon is more than a worker waits before it hands on, and less than poll, for which a turn waits.
 const (
-	soon = 8 * time.Second
-	poll = 20 * time.Second
+	soon = time.Minute
+	poll = 2 * time.Minute
 )
 
 // waiting waits for work at an engine, and returns how many jobs it got, and how long that took.
