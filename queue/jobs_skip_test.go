@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/internal/dev/pgtest"
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/models"
 	"github.com/daybook-dev/daybook/queue"
@@ -93,7 +94,7 @@ func TestFiringBetweenCompletionAndCommit(t *testing.T) {
 			err := b.Pool.QueryRow(t.Context(),
 				`SELECT count(*) FROM pg_stat_activity WHERE datname = $1 AND wait_event_type = 'Lock'`, b.Name).Scan(&waiting)
 			return err == nil && waiting == 1
-		}, 10*time.Second, 5*time.Millisecond, "the firing waits for the transaction")
+		}, pgtest.Patience, 5*time.Millisecond, "the firing waits for the transaction")
 		if commits {
 			require.NoError(t, tx.Commit(t.Context()))
 			assert.Equal(t, "enqueued", (<-answer).Result)

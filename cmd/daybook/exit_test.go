@@ -302,7 +302,7 @@ func TestInterruptedCommandsSayWhatTheyDid(t *testing.T) {
 		var waits bool
 		err := b.Pool.QueryRow(t.Context(), `SELECT count(*) > 100 FROM daybook.documents`).Scan(&waits)
 		return err == nil && waits
-	}, 20*time.Second, 10*time.Millisecond)
+	}, pgtest.Patience, 10*time.Millisecond)
 	cancel()
 	r := <-ended
 	assert.Equal(t, failure.ExitInterrupted, r.exit, r.err)

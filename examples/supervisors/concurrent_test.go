@@ -8,6 +8,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/daybook-dev/daybook/internal/dev/pgtest"
 )
 
 // processes are the five, each with what begins one of its own, and what its first run does.
@@ -80,7 +82,7 @@ func TestRunWaitsForTheOneBefore(t *testing.T) {
 				})
 				require.Eventually(t, func() bool {
 					return b.count(`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) == 1
-				}, 20*time.Second, 5*time.Millisecond)
+				}, pgtest.Patience, 5*time.Millisecond)
 				return nil
 			}))
 			require.NoError(t, second.Wait())

@@ -56,7 +56,7 @@ func TestContendedCapClosesNoQueue(t *testing.T) {
 	require.NoError(t, tx.Rollback(t.Context()))
 	assert.Eventually(t, func() bool {
 		return leaseAll(t, s, b.turn("run/0/2"), room, 10)["two"] == 2
-	}, 10*time.Second, 20*time.Millisecond)
+	}, pgtest.Patience, 20*time.Millisecond)
 }
 
 // TestCallbacksWakeFleets: what comes for a job wakes the workers of its fleet, also where no other

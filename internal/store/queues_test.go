@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/internal/dev/pgtest"
 	"github.com/daybook-dev/daybook/internal/dev/pgtest/fixture"
 	"github.com/daybook-dev/daybook/internal/store"
 )
@@ -106,7 +107,7 @@ func TestPausedQueue(t *testing.T) {
 	require.NoError(t, err)
 	assert.Eventually(t, func() bool {
 		return leaseAll(t, s, b.turn("run/0/2"), newQueues(), 10)["slow"] == 3
-	}, 10*time.Second, 20*time.Millisecond, "it is found when it is resumed")
+	}, pgtest.Patience, 20*time.Millisecond, "it is found when it is resumed")
 	_, err = store.PauseQueue(t.Context(), b.Pool, "none", true)
 	assert.ErrorIs(t, err, store.ErrQueueNotFound)
 }
@@ -284,7 +285,7 @@ func TestLimitMeetsTheLease(t *testing.T) {
 	b.setQueue(store.NamedQueue{Name: "slow", MaxParallel: 3})
 	assert.Eventually(t, func() bool {
 		return leaseAll(t, s, b.turn("run/0/2"), newQueues(), 100)["slow"] == 2
-	}, 10*time.Second, 20*time.Millisecond, "one was leased before")
+	}, pgtest.Patience, 20*time.Millisecond, "one was leased before")
 	assert.Empty(t, leaseAll(t, s, b.turn("run/0/3"), newQueues(), 100))
 }
 
@@ -312,7 +313,7 @@ func TestFleetsShareNothing(t *testing.T) {
 	b.setQueue(store.NamedQueue{Name: "orders"})
 	assert.Eventually(t, func() bool {
 		return leaseAll(t, mine, b.turn("run/0/2"), newQueues(), 10)["orders"] == 4
-	}, 10*time.Second, 20*time.Millisecond)
+	}, pgtest.Patience, 20*time.Millisecond)
 }
 
 // TestUnknownQueueIsRefused: a misspelt name would go around the limits of the queue that was

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/daybook-dev/daybook/internal/dev/pgtest"
 	"github.com/daybook-dev/daybook/server/internal/httpapi"
 )
 
@@ -229,7 +230,7 @@ func TestShutdown(t *testing.T) {
 			_ = other.Close()
 		}
 		return err != nil
-	}, 10*time.Second, time.Millisecond)
+	}, pgtest.Patience, time.Millisecond)
 	close(finish)
 	response, err := http.ReadResponse(bufio.NewReader(c), nil)
 	require.NoError(t, err)
