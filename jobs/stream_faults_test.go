@@ -20,6 +20,7 @@ import (
 	"github.com/daybook-dev/daybook/internal/store"
 	"github.com/daybook-dev/daybook/jobs"
 	"github.com/daybook-dev/daybook/models"
+	"github.com/daybook-dev/daybook/models/locks"
 	"github.com/daybook-dev/daybook/queue"
 )
 
@@ -67,9 +68,9 @@ func TestCapInOneTurn(t *testing.T) {
 	assert.Equal(t, 40, b.count(`SELECT count(*) FROM daybook.attempts WHERE outcome = 'completed' AND attempt = 1`))
 }
 
-// TestCapWhenAllIsQuiet holds a capped organization's jobs until the turn has stopped looking for
-// others of theirs.
-func TestCapWhenAllIsQuiet(t *testing.T) {
+// TestCapOfSlowJobs holds a capped organization's jobs while the turn looks for others of theirs in
+// vain.
+func TestCapOfSlowJobs(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.exec(`INSERT INTO daybook.organizations (id, max_in_flight) VALUES ($1, 2)`, org)
@@ -85,7 +86,7 @@ func TestCapWhenAllIsQuiet(t *testing.T) {
 	t.Cleanup(release)
 	receive(t, reached)
 	receive(t, reached)
-	b.untilQuiet()
+	time.Sleep(time.Second)
 	assert.Empty(t, reached)
 	release()
 	b.until(6, completed)
@@ -355,6 +356,58 @@ func TestInTxOfALostLeaseRunsOnce(t *testing.T) {
 	assert.Zero(t, b.count(`SELECT count(*) FROM greeted WHERE name = 'zombie'`))
 }
 
+// TestPlaceUnderACapIsTaken: a turn that waits takes a place under its organization's cap soon after
+// it is free, although no worker says so. It would look by itself 50 seconds after its last scan.
+func TestPlaceUnderACapIsTaken(t *testing.T) {
+	t.Parallel()
+	for name, full := range map[string]func(b *bundle) (free func()){
+		"of a job that its turn has left behind": func(b *bundle) func() {
+			b.exec(`INSERT INTO daybook.organizations (id, max_in_flight) VALUES ($1, 1)`, org)
+			reached, proceed := make(chan struct{}, 1), make(chan struct{})
+			free := sync.OnceFunc(func() { close(proceed) })
+			b.t.Cleanup(free)
+			jobs.Register(b.registry, jobs.Policy{}, func(context.Context, *jobs.Job[greet]) error {
+				reached <- struct{}{}
+				<-proceed
+				return nil
+			})
+			b.enqueue(greet{}, queue.JobOptions{})
+			other := b.lingerFor(b.engine, time.Second)
+			receive(b.t, reached)
+			receive(b.t, other.done)
+			return free
+		},
+		"when another worker leases of it": func(b *bundle) func() {
+			b.exec(`INSERT INTO daybook.organizations (id, max_in_flight) VALUES ($1, 5)`, org)
+			tx, err := b.Pool.Begin(b.t.Context())
+			require.NoError(b.t, err)
+			b.t.Cleanup(func() { _ = tx.Rollback(context.Background()) })
+			_, err = tx.Exec(b.t.Context(), `SELECT pg_advisory_xact_lock($1, hashtext($2))`, locks.OrganizationLeases, org)
+			require.NoError(b.t, err)
+			return func() { require.NoError(b.t, tx.Rollback(b.t.Context())) }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			worked := make(chan struct{}, 1)
+			jobs.Register(b.registry, jobs.Policy{}, func(context.Context, *jobs.Job[ping]) error {
+				worked <- struct{}{}
+				return nil
+			})
+			free := full(b)
+			b.linger(b.engine)
+			b.enqueue(ping{}, queue.JobOptions{})
+			time.Sleep(2 * time.Second) // it looks in vain
+			require.Empty(t, worked)
+			freed := time.Now()
+			free()
+			receive(t, worked)
+			assert.Less(t, time.Since(freed), 30*time.Second)
+		})
+	}
+}
+
 // TestTurnThatDoesNotLingerWorksAll: it waits for the room that its own jobs leave, and ends when
 // the queue is empty.
 func TestTurnThatDoesNotLingerWorksAll(t *testing.T) {
@@ -434,29 +487,32 @@ func (b *bundle) untilQuiet() {
 	}, long, 50*time.Millisecond)
 }
 
-// TestRetriesWakeATurn: a turn that waits learns of retries that another turn writes, whatever that
-// one does meanwhile. It would see them by itself 50 seconds after its last scan.
+// TestRetriesWakeATurn: a turn that waits, in the same process or another one, learns of retries
+// that another turn writes, whatever that one does meanwhile. It would see them by itself 50 seconds
+// after its last scan.
 func TestRetriesWakeATurn(t *testing.T) {
 	t.Parallel()
-	const written = `SELECT count(*) FROM daybook.attempts WHERE outcome = 'retried'`
+	hasEnded := func(b *bundle, other *lingering) {
+		b.until(10, `SELECT count(*) FROM daybook.attempts WHERE outcome = 'retried'`)
+		other.end()
+	}
+	leftBehind := func(_ *bundle, other *lingering) { receive(other.t, other.done) }
 	for name, c := range map[string]struct {
 		// length is the other turn's; before and after are what happens to it before and after the jobs
-		// are released that it works.
+		// are released that it works. elsewhere: another process waits.
 		length        time.Duration
 		before, after func(b *bundle, other *lingering)
+		elsewhere     bool
 	}{
-		"the other turn goes on": {length: time.Hour},
-		"the other turn has ended": {length: time.Hour, after: func(b *bundle, other *lingering) {
-			b.until(10, written)
-			other.end()
-		}},
+		"the other turn goes on":   {length: time.Hour},
+		"the other turn has ended": {length: time.Hour, after: hasEnded},
 		"the other turn was told to end": {length: time.Hour, before: func(b *bundle, other *lingering) {
 			other.stop()
 			b.untilQuiet()
 		}},
-		"the other turn has left its jobs behind": {length: time.Second, before: func(_ *bundle, other *lingering) {
-			receive(other.t, other.done)
-		}},
+		"the other turn has left its jobs behind":  {length: time.Second, before: leftBehind},
+		"the other process has ended its turn":     {length: time.Hour, after: hasEnded, elsewhere: true},
+		"the other process goes on without a turn": {length: time.Second, before: leftBehind, elsewhere: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -478,6 +534,10 @@ func TestRetriesWakeATurn(t *testing.T) {
 				receive(t, reached)
 			}
 			fence := b.count(`SELECT last_value FROM daybook.fence_seq`)
+			waits := b.engine
+			if c.elsewhere {
+				waits = b.worker(b.registry)
+			}
 			stop := make(chan struct{})
 			var waiter sync.WaitGroup
 			t.Cleanup(waiter.Wait)
@@ -486,7 +546,7 @@ func TestRetriesWakeATurn(t *testing.T) {
 				// Like a lane: a turn that found what the ending one was giving back ends with nothing.
 				for n := 0; ; n++ {
 					turn := store.Turn{ID: fmt.Sprintf("run/1/%d", n), Worker: "test", WorkflowRunID: "run"}
-					_, err := b.engine.Process(context.Background(),
+					_, err := waits.Process(context.Background(),
 						engine.TurnRequest{Turn: turn, Batch: 50, Wait: time.Hour, Stop: stop})
 					select {
 					case <-stop:

@@ -7,6 +7,10 @@ import (
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
+// cappedRest is for how long jobs of organizations are left alone of which as many are leased as may
+// be, unless one of them ends in this turn: other turns and workers do not say when theirs do.
+const cappedRest = 250 * time.Millisecond
+
 // lease leases up to n jobs, for which it reserves room.
 func (t *turn) lease(work context.Context, n int) refilled {
 	e, turn := t.engine, t.leases.heldBy()
@@ -17,8 +21,12 @@ func (t *turn) lease(work context.Context, n int) refilled {
 		h, _ := e.handlers.Handling(l.Jobs[i].Type)
 		l.Jobs[i].Room = !h.Bulk
 	}
+	again := l.Wait()
+	if l.Capped && len(l.Jobs) == 0 && (again == 0 || again > cappedRest) {
+		again = cappedRest
+	}
 	return refilled{
-		jobs: e.marked(l.Jobs), asked: n, again: l.Wait(), err: err, outlook: outlook{
+		jobs: e.marked(l.Jobs), asked: n, again: again, err: err, outlook: outlook{
 			unread: l.Unread, heldBack: l.Again > 0 && !l.Unread && !l.Locked, capped: l.Capped, roomless: l.Passed,
 		},
 	}

@@ -196,6 +196,7 @@ func (a *acquirer) take(l refilled) {
 		a.pickAgainAfter = time.Now().Add(l.leaseFor)
 	}
 	if (l.mustLease || l.leaseFor > 0) && found == 0 {
+		a.waiter.Scanned(true)
 		return // it is leased at once
 	}
 	a.nothingDue, a.called = found == 0 && !a.called && (!l.capped || !a.freed), false

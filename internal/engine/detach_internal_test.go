@@ -69,6 +69,26 @@ func TestTurnIsDetachedWhenItOnlyWaits(t *testing.T) {
 	}
 }
 
+// TestOthersAreToldOfWhatEndedBeforeTheHandOver: a retry that the turn has written since it last
+// looked is not its own business any more when it hands over what it works.
+func TestOthersAreToldOfWhatEndedBeforeTheHandOver(t *testing.T) {
+	t.Parallel()
+	e, _ := picking(t, pgtest.New(t), 1, done)
+	turn := store.Turn{ID: "run/0/1"}
+	r := e.newRunner(TurnRequest{Turn: turn, Batch: 50, Length: time.Minute, Linger: true}, e.waker.Subscribe(), func() {})
+	r.acquirer.takeNoMore()
+	other := e.waker.Subscribe()
+	t.Cleanup(other.Close)
+	r.tally.count(store.Completed{models.OutcomeRetried: 1})
+	_, err := r.goOn(t.Context(), t.Context())
+	require.NoError(t, err)
+	select {
+	case <-other.C:
+	case <-time.After(pgtest.Patience):
+		require.Fail(t, "the other waiter is not told")
+	}
+}
+
 // TestHandOverOfALostJob: a job that the turn has lost prevents the hand-over, and its call is
 // ended; one whose row is locked for a moment prevents it as well, and goes on.
 func TestHandOverOfALostJob(t *testing.T) {

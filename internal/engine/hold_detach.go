@@ -79,6 +79,7 @@ func (r *runner) goOn(ctx, work context.Context) (Report, error) {
 	// Jobs that have not begun are no longer the turn's: they take no room while the others go on.
 	r.engine.room.leave(r.holder.takeQueue())
 	r.engine.room.wait(r.turn, nil)
+	r.noticeCompleted()
 	report := r.tally.split()
 	r.before = Report{}
 	end := r.tend(r.engine.life, work)

@@ -34,8 +34,10 @@ func TestRefillOfAnAbandonedCall(t *testing.T) {
 // organizations with a cap have work.
 func TestCapThatIsFreedDuringARefill(t *testing.T) {
 	t.Parallel()
-	waker := wake.NewWaker(wake.Queue{Connect: func(context.Context) (*pgx.Conn, error) { return nil, pgx.ErrNoRows }},
-		time.Second, slog.New(slog.DiscardHandler))
+	waker := wake.NewWaker(wake.Queue{
+		Connect: func(context.Context) (*pgx.Conn, error) { return nil, pgx.ErrNoRows },
+		Wake:    func(context.Context) {},
+	}, time.Second, slog.New(slog.DiscardHandler))
 	t.Cleanup(waker.Close)
 	waiter := waker.Subscribe()
 	for name, c := range map[string]struct {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/daybook-dev/daybook/internal/store/hosts"
 	"github.com/daybook-dev/daybook/internal/store/wake"
+	"github.com/daybook-dev/daybook/models/locks"
 )
 
 // Waker and Subscription are those of package wake.
@@ -35,5 +36,15 @@ func (b *base) NewWaker(worker string, interval time.Duration, log *slog.Logger)
 			}
 			return conn, nil
 		},
+		Wake: b.wake,
 	}, interval, log)
+}
+
+// wake has the waiters of all processes look, if there are any: as the functions that enqueue do,
+// and as any role may. Should it fail, they look by themselves later.
+func (b *base) wake(ctx context.Context) {
+	const stmt = `
+SELECT pg_notify($1, '')::text
+ WHERE NOT pg_try_advisory_xact_lock_shared($2, $3) AND current_setting('daybook.notify', true) IS DISTINCT FROM 'off'`
+	_, _ = byKey(ctx, b.pool, pgx.RowTo[string], stmt, b.kind.wakeChannel(), locks.Wakers, b.kind.wakeKey())
 }

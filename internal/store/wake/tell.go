@@ -1,6 +1,9 @@
 package wake
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 const (
 	// otherDelay is for how long the first waiter of a process may leave its token before the
@@ -12,6 +15,8 @@ const (
 	// Pass.
 	remindAfter = 20 * time.Millisecond
 	passAfter   = 5 * time.Millisecond
+	// wakeTimeout bounds the statement that tells other processes.
+	wakeTimeout = time.Second
 )
 
 // broadcast tells the first waiter at once. The others are told when that one does not take its
@@ -92,12 +97,22 @@ func (s *Subscription) Pass() {
 }
 
 // Remind tells the waiters, after remindAfter, that jobs were put off: a waiter that scans learns
-// when they are due.
+// when they are due. Without a waiter here those of other processes are told.
 func (w *Waker) Remind() {
 	if w.reminding.CompareAndSwap(false, true) {
 		time.AfterFunc(remindAfter, func() {
 			w.reminding.Store(false)
-			w.broadcast()
+			if n, _ := w.waiters(); n == 0 {
+				w.wakeOthers()
+			} else {
+				w.broadcast()
+			}
 		})
 	}
+}
+
+func (w *Waker) wakeOthers() {
+	ctx, cancel := context.WithTimeout(context.Background(), wakeTimeout)
+	defer cancel()
+	w.queue.Wake(ctx)
 }

@@ -80,6 +80,8 @@ type Queue struct {
 	Worker string
 	// Connect opens the waker's connection.
 	Connect func(ctx context.Context) (*pgx.Conn, error)
+	// Wake notifies the waiters of all processes.
+	Wake func(ctx context.Context)
 }
 
 // NewWaker returns a waker that connects when a waiter first waits. interval is the pause between
@@ -154,8 +156,12 @@ func (s *Subscription) signal() {
 	}
 }
 
-// Close ends the waker and its connection.
+// Close ends the waker and its connection. What it was to tell a moment later, other processes are
+// told.
 func (w *Waker) Close() {
+	if w.reminding.Load() {
+		w.wakeOthers()
+	}
 	w.mu.Lock()
 	w.started = true
 	cancel := w.cancel

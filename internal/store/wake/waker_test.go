@@ -245,6 +245,11 @@ func TestNotifyOnlyWhileSomebodyWaits(t *testing.T) {
 	b.exec(`SELECT daybook.enqueue_accounting_jobs(ARRAY['org_1'], ARRAY['d'], ARRAY[1], ARRAY[now() + interval '1 hour'])`)
 	assert.Zero(t, b.heard(conn), "all of many are due later")
 
+	select {
+	case <-sub.C:
+	default:
+	}
+	sub.Scanned(false)
 	sub.Close()
 	// The lock is gone before the statement that gives it up has committed, and with that notified.
 	assert.Equal(t, "free", b.hears(conn),
