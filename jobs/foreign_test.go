@@ -41,14 +41,29 @@ func greeter(b *bundle) {
 // that one that has their handler has the next turn (docs/embedding.md, "Which worker works what").
 func TestWaitingTurnLeavesJobsOfOtherTypes(t *testing.T) {
 	t.Parallel()
-	b := setup(t)
-	greeter(b)
-	b.noted("another worker", 0, ping{}.JobType())
-	b.enqueue(ping{}, queue.JobOptions{})
-	got, took := b.waiting(b.engine, poll)
-	assert.Zero(t, got)
-	assert.Less(t, took, soon,
-		"the turn waited for its whole poll interval, while a job was due that another worker has the handler of")
+	for name, beside := range map[string]func(b *bundle){
+		"nothing else is due": func(*bundle) {},
+		"an organization has work, and its cap is reached": func(b *bundle) {
+			b.exec(`INSERT INTO daybook.organizations (id, max_in_flight) VALUES ('capped', 1)`)
+			b.enqueueFor("capped", 2, 2)
+			n, err := b.worker(b.registry).Lease(b.t.Context(), b.turn(), 1, nil)
+			require.NoError(b.t, err)
+			require.Equal(b.t, 1, n)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			greeter(b)
+			b.noted("another worker", 0, ping{}.JobType())
+			beside(b)
+			b.enqueue(ping{}, queue.JobOptions{})
+			got, took := b.waiting(b.engine, poll)
+			assert.Zero(t, got)
+			assert.Less(t, took, soon,
+				"the turn waited for its whole poll interval, while a job was due that another worker has the handler of")
+		})
+	}
 }
 
 // TestWorkersOfDifferentTypesTakeTurns: two workers share a task queue, and each waits in turn.

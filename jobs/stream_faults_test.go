@@ -487,6 +487,18 @@ func (b *bundle) untilQuiet() {
 	}, long, 50*time.Millisecond)
 }
 
+// holdWakers has a waiter of another process hold the lock that has enqueuers notify, until the test
+// ends.
+func (b *bundle) holdWakers() {
+	b.t.Helper()
+	conn, err := pgx.ConnectConfig(b.t.Context(), b.Pool.Config().ConnConfig)
+	require.NoError(b.t, err)
+	b.t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	const jobQueue = 2
+	_, err = conn.Exec(b.t.Context(), `SELECT pg_advisory_lock($1, $2)`, locks.Wakers, jobQueue)
+	require.NoError(b.t, err)
+}
+
 // TestRetriesWakeATurn: a turn that waits, in the same process or another one, learns of retries
 // that another turn writes, whatever that one does meanwhile. It would see them by itself 50 seconds
 // after its last scan.
@@ -527,6 +539,11 @@ func TestRetriesWakeATurn(t *testing.T) {
 				}
 				return nil
 			})
+			waits := b.engine
+			if c.elsewhere {
+				waits = b.worker(b.registry)
+				b.holdWakers() // no process gives the lock up, which tells the others as well
+			}
 			b.enqueueMany(10, "person ")
 			other := b.lingerFor(b.engine, c.length)
 			t.Cleanup(release)
@@ -534,10 +551,6 @@ func TestRetriesWakeATurn(t *testing.T) {
 				receive(t, reached)
 			}
 			fence := b.count(`SELECT last_value FROM daybook.fence_seq`)
-			waits := b.engine
-			if c.elsewhere {
-				waits = b.worker(b.registry)
-			}
 			stop := make(chan struct{})
 			var waiter sync.WaitGroup
 			t.Cleanup(waiter.Wait)

@@ -92,6 +92,7 @@ func (r *runner) recallHandOn(work context.Context) {
 // is work again; idle: there is none.
 func (r *runner) handsOn(work context.Context, idle bool) bool {
 	switch {
+	case r.acquirer.underWay && r.acquirer.nothingDue && !r.looked: // another scan does not begin the pause anew
 	case !idle || !r.waits():
 		r.others, r.looked = time.Time{}, false
 	case r.looked:

@@ -7,8 +7,8 @@ import (
 	"github.com/daybook-dev/daybook/internal/store"
 )
 
-// cappedRest is for how long jobs of organizations are left alone of which as many are leased as may
-// be, unless one of them ends in this turn: other turns and workers do not say when theirs do.
+// cappedRest is the pause before another try at organizations whose cap is reached. A job that ends
+// in this turn ends the pause; other turns and workers do not say when theirs do.
 const cappedRest = 250 * time.Millisecond
 
 // lease leases up to n jobs, for which it reserves room.
@@ -22,7 +22,7 @@ func (t *turn) lease(work context.Context, n int) refilled {
 		l.Jobs[i].Room = !h.Bulk
 	}
 	again := l.Wait()
-	if l.Capped && len(l.Jobs) == 0 && (again == 0 || again > cappedRest) {
+	if l.Capped && (again == 0 || again > cappedRest) {
 		again = cappedRest
 	}
 	return refilled{

@@ -29,6 +29,18 @@ func TestRefillOfAnAbandonedCall(t *testing.T) {
 	assert.True(t, r.acquirer.underWay, "another one is under way")
 }
 
+// TestCapThatIsFreedIsLookedAtAtOnce: a job that ends in the turn may leave a place under the cap.
+func TestCapThatIsFreedIsLookedAtAtOnce(t *testing.T) {
+	t.Parallel()
+	for _, capped := range []bool{true, false} {
+		p := part{turn: &turn{tally: &tally{}}}
+		r := &runner{turn: p.turn, acquirer: acquirer{part: p, nothingDue: true, outlook: outlook{capped: capped}}}
+		r.tally.count(store.Completed{models.OutcomeCompleted: 1})
+		r.noticeCompleted()
+		assert.Equal(t, !capped, r.acquirer.nothingDue)
+	}
+}
+
 // TestCapThatIsFreedDuringARefill: the refill may have counted the jobs that ended meanwhile
 // towards their organization's cap. So another one follows, although the loop did not know yet that
 // organizations with a cap have work.

@@ -109,7 +109,9 @@ func (s *Store) GiveBack(ctx context.Context, turn Turn, ids []string, delay tim
 	released, err := byKey(ctx, s.pool, backFrom(turn), s.kind.sql(giveBackStmt),
 		turn.args(Args{"ids": ids, "delay": delay.Seconds(), "cancelled": false}))
 	if len(released) > 0 && err == nil {
-		s.wake(ctx) // other processes wait for work as well
+		// Other processes wait for work as well, also those of a fleet that a job was moved to. Should
+		// this fail, they find it when they look by themselves.
+		_, _ = byKey(ctx, s.pool, pgx.RowTo[string], s.kind.sql(`SELECT daybook.wake_job_queue()::text`))
 	}
 	if err == nil { // the rows are there also when their commit failed
 		s.changed(released)

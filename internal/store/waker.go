@@ -40,11 +40,11 @@ func (b *base) NewWaker(worker string, interval time.Duration, log *slog.Logger)
 	}, interval, log)
 }
 
-// wake has the waiters of all processes look, if there are any: as the functions that enqueue do,
-// and as any role may. Should it fail, they look by themselves later.
+// wake notifies the waiters of all processes, if there are any, as daybook.wake_job_queue does; but
+// every role may do it. Should it fail, they look by themselves later.
 func (b *base) wake(ctx context.Context) {
 	const stmt = `
-SELECT pg_notify($1, '')::text
- WHERE NOT pg_try_advisory_xact_lock_shared($2, $3) AND current_setting('daybook.notify', true) IS DISTINCT FROM 'off'`
-	_, _ = byKey(ctx, b.pool, pgx.RowTo[string], stmt, b.kind.wakeChannel(), locks.Wakers, b.kind.wakeKey())
+SELECT pg_notify($3, '')::text
+ WHERE NOT pg_try_advisory_xact_lock_shared($1, $2) AND current_setting('daybook.notify', true) IS DISTINCT FROM 'off'`
+	_, _ = byKey(ctx, b.pool, pgx.RowTo[string], stmt, locks.Wakers, b.kind.wakeKey(), b.kind.wakeChannel())
 }

@@ -21,7 +21,7 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 // takers are the files that name each class or lock. A file more for a class is written here after
 // its purpose was read: it must be the same one.
 var takers = map[string][]string{
-	"wakers":               {"internal/store/wake/lock.go", "migrations/00001_common.sql"},
+	"wakers":               {"internal/store/wake/lock.go", "internal/store/waker.go", "migrations/00001_common.sql"},
 	"reclaim":              {"internal/store/reclaim.go"},
 	"organization leases":  {"internal/store/organizations_rates.go", "migrations/00025_async_operations.sql", "migrations/00029_jobs_claim.sql"},
 	"type leases":          {"internal/store/lease_shares.go"},

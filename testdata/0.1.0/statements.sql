@@ -1132,7 +1132,11 @@ SELECT daybook.use_configuration($1)
 ;
 SELECT daybook.wake_accounting_queue()
 ;
+SELECT daybook.wake_accounting_queue()::text
+;
 SELECT daybook.wake_job_queue()
+;
+SELECT daybook.wake_job_queue()::text
 ;
 SELECT daybook.work_bulk_batch($1)
 ;
@@ -1798,10 +1802,10 @@ SELECT pg_is_in_recovery()
 SELECT pg_is_in_recovery(), (extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint,
        CASE WHEN pg_is_in_recovery() THEN (SELECT timeline_id FROM pg_control_checkpoint())::bigint ELSE ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::bigint END
 ;
-SELECT pg_notify($1, '')::text
- WHERE NOT pg_try_advisory_xact_lock_shared($2, $3) AND current_setting('daybook.notify', true) IS DISTINCT FROM 'off'
-;
 SELECT pg_notify($1, p) FROM unnest($2::text[]) AS p
+;
+SELECT pg_notify($3, '')::text
+ WHERE NOT pg_try_advisory_xact_lock_shared($1, $2) AND current_setting('daybook.notify', true) IS DISTINCT FROM 'off'
 ;
 SELECT pg_try_advisory_xact_lock($1, $2)
 ;

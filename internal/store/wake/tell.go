@@ -100,18 +100,21 @@ func (s *Subscription) Pass() {
 // when they are due. Without a waiter here those of other processes are told.
 func (w *Waker) Remind() {
 	if w.reminding.CompareAndSwap(false, true) {
-		time.AfterFunc(remindAfter, func() {
-			w.reminding.Store(false)
-			if n, _ := w.waiters(); n == 0 {
-				w.wakeOthers()
-			} else {
-				w.broadcast()
-			}
-		})
+		time.AfterFunc(remindAfter, w.remind)
 	}
 }
 
-func (w *Waker) wakeOthers() {
+// remind ends what Remind began, if that is not done yet.
+func (w *Waker) remind() {
+	w.telling.Lock()
+	defer w.telling.Unlock()
+	if !w.reminding.Swap(false) {
+		return
+	}
+	if n, _ := w.waiters(); n > 0 {
+		w.broadcast()
+		return
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), wakeTimeout)
 	defer cancel()
 	w.queue.Wake(ctx)

@@ -60,8 +60,9 @@ type Waker struct {
 	checking bool
 	fresh    bool
 	told     time.Time
-	// reminding, passing: waiters are about to be told.
+	// reminding, passing: waiters are about to be told. telling is held while they are reminded.
 	reminding, passing atomic.Bool
+	telling            sync.Mutex
 	// found: a waiter has found work since the waker last asked.
 	found  atomic.Bool
 	cancel context.CancelFunc
@@ -156,12 +157,10 @@ func (s *Subscription) signal() {
 	}
 }
 
-// Close ends the waker and its connection. What it was to tell a moment later, other processes are
-// told.
+// Close ends the waker and its connection. If waiters are about to be reminded, it does that first.
 func (w *Waker) Close() {
-	if w.reminding.Load() {
-		w.wakeOthers()
-	}
+	w.remind()
+	w.reminding.Store(true) // Remind does nothing any more
 	w.mu.Lock()
 	w.started = true
 	cancel := w.cancel
