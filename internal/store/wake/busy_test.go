@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -54,15 +55,32 @@ func (w *busyWaiter) find() {
 	}
 }
 
+// enqueueNew enqueues a new version of a document.
+func (b *bundle) enqueueNew() {
+	b.t.Helper()
+	b.version++
+	b.exec(`SELECT daybook.enqueue_accounting_job('org_1', 'often', $1)`, b.version)
+}
+
 // enqueueOften enqueues until no process holds the lock: then no enqueuer notifies.
 func (b *bundle) enqueueOften() {
 	b.t.Helper()
-	version := 0
 	require.Eventually(b.t, func() bool {
-		version++
-		b.exec(`SELECT daybook.enqueue_accounting_job('org_1', 'often', $1)`, version)
+		b.enqueueNew()
 		return len(b.holders()) == 0
 	}, time.Minute, time.Millisecond, "the lock is given up")
+}
+
+// notNotified enqueues often, and then once more without a notification. It tries again, as waiters
+// that a crowded machine keeps from finding work want to be notified.
+func (b *bundle) notNotified(conn *pgx.Conn, why string) {
+	b.t.Helper()
+	require.Eventually(b.t, func() bool {
+		b.enqueueOften()
+		b.heard(conn)
+		b.enqueueNew()
+		return b.heard(conn) == 0
+	}, time.Minute, time.Millisecond, why)
 }
 
 func (b *bundle) held(why string) {
@@ -80,10 +98,7 @@ func TestBusyQueueIsScannedWithoutNotifications(t *testing.T) {
 	defer w.Close()
 	b.waitsNow(w.Subscription)
 	w.find()
-	b.enqueueOften()
-	b.heard(conn)
-	b.exec(`SELECT daybook.enqueue_accounting_job('org_1', 'a', 1)`)
-	assert.Zero(t, b.heard(conn), "no enqueuer notifies")
+	b.notNotified(conn, "no enqueuer notifies")
 	w.stop()
 	b.drain(w.Subscription)
 	b.woken(w.Subscription)
@@ -162,10 +177,8 @@ func TestTwoBusyProcesses(t *testing.T) {
 	defer second.Close()
 	b.woken(second.Subscription)
 	first.find()
-	version := 0
 	require.Eventually(t, func() bool {
-		version++
-		b.exec(`SELECT daybook.enqueue_accounting_job('org_1', 'often', $1)`, version)
+		b.enqueueNew()
 		pids := b.holders()
 		return len(pids) == 1 && pids[0] != pid
 	}, time.Minute, time.Millisecond, "the second process, which finds nothing, has the lock")
@@ -175,10 +188,7 @@ func TestTwoBusyProcesses(t *testing.T) {
 	b.woken(second.Subscription)
 
 	second.find()
-	b.enqueueOften()
-	b.heard(conn)
-	b.exec(`SELECT daybook.enqueue_accounting_job('org_1', 'b', 1)`)
-	assert.Zero(t, b.heard(conn), "both scan every interval")
+	b.notNotified(conn, "both scan every interval")
 	first.stop()
 	first.waker.Close() // its process is gone
 	second.stop()

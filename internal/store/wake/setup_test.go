@@ -18,6 +18,8 @@ type bundle struct {
 	*pgtest.DB
 	t     *testing.T
 	store *store.Store
+	// version is that of the document that was enqueued last by enqueueNew.
+	version int
 }
 
 func setup(t *testing.T) *bundle {
