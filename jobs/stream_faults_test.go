@@ -86,7 +86,7 @@ func TestCapOfSlowJobs(t *testing.T) {
 	t.Cleanup(release)
 	receive(t, reached)
 	receive(t, reached)
-	time.Sleep(time.Second)
+	b.untilAsked(20)
 	assert.Empty(t, reached)
 	release()
 	b.until(6, completed)
@@ -363,28 +363,18 @@ func TestPlaceUnderACapIsTaken(t *testing.T) {
 	for name, full := range map[string]func(b *bundle) (free func()){
 		"of a job that its turn has left behind": func(b *bundle) func() {
 			b.exec(`INSERT INTO daybook.organizations (id, max_in_flight) VALUES ($1, 1)`, org)
-			reached, proceed := make(chan struct{}, 1), make(chan struct{})
-			free := sync.OnceFunc(func() { close(proceed) })
+			begun, end := b.untilTold(1)
+			free := sync.OnceFunc(func() { close(end) })
 			b.t.Cleanup(free)
-			jobs.Register(b.registry, jobs.Policy{}, func(context.Context, *jobs.Job[greet]) error {
-				reached <- struct{}{}
-				<-proceed
-				return nil
-			})
 			b.enqueue(greet{}, queue.JobOptions{})
 			other := b.lingerFor(b.engine, time.Second)
-			receive(b.t, reached)
+			receive(b.t, begun)
 			receive(b.t, other.done)
 			return free
 		},
 		"when another worker leases of it": func(b *bundle) func() {
 			b.exec(`INSERT INTO daybook.organizations (id, max_in_flight) VALUES ($1, 5)`, org)
-			tx, err := b.Pool.Begin(b.t.Context())
-			require.NoError(b.t, err)
-			b.t.Cleanup(func() { _ = tx.Rollback(context.Background()) })
-			_, err = tx.Exec(b.t.Context(), `SELECT pg_advisory_xact_lock($1, hashtext($2))`, locks.OrganizationLeases, org)
-			require.NoError(b.t, err)
-			return func() { require.NoError(b.t, tx.Rollback(b.t.Context())) }
+			return b.holdBy(`SELECT pg_advisory_xact_lock($1, hashtext($2))`, locks.OrganizationLeases, org)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -398,7 +388,7 @@ func TestPlaceUnderACapIsTaken(t *testing.T) {
 			free := full(b)
 			b.linger(b.engine)
 			b.enqueue(ping{}, queue.JobOptions{})
-			time.Sleep(2 * time.Second) // it looks in vain
+			b.untilAsked(20) // several times, in vain
 			require.Empty(t, worked)
 			freed := time.Now()
 			free()
@@ -487,8 +477,15 @@ func (b *bundle) untilQuiet() {
 	}, long, 50*time.Millisecond)
 }
 
+// untilAsked waits until the database was asked n times more: a turn that waits has looked.
+func (b *bundle) untilAsked(n int64) {
+	b.t.Helper()
+	enough := b.Pool.Stat().AcquireCount() + n
+	require.Eventually(b.t, func() bool { return b.Pool.Stat().AcquireCount() >= enough }, long, 10*time.Millisecond)
+}
+
 // holdWakers has a waiter of another process hold the lock that has enqueuers notify, until the test
-// ends.
+// ends. It takes none of the pool's connections, which untilQuiet wants back.
 func (b *bundle) holdWakers() {
 	b.t.Helper()
 	conn, err := pgx.ConnectConfig(b.t.Context(), b.Pool.Config().ConnConfig)

@@ -100,11 +100,17 @@ func (b *bundle) outcomes(id string) string {
 // hold locks a job's row, once it is unlocked, until release is called.
 func (b *bundle) hold(id string) (release func()) {
 	b.t.Helper()
+	return b.holdBy(`SELECT FROM daybook.jobs WHERE id = $1 FOR UPDATE`, id)
+}
+
+// holdBy keeps the transaction of a statement that locks something open until release is called.
+func (b *bundle) holdBy(stmt string, args ...any) (release func()) {
+	b.t.Helper()
 	tx, err := b.Pool.Begin(b.t.Context())
 	require.NoError(b.t, err)
 	release = sync.OnceFunc(func() { _ = tx.Rollback(context.Background()) })
 	b.t.Cleanup(release)
-	_, err = tx.Exec(b.t.Context(), `SELECT FROM daybook.jobs WHERE id = $1 FOR UPDATE`, id)
+	_, err = tx.Exec(b.t.Context(), stmt, args...)
 	require.NoError(b.t, err)
 	return release
 }
